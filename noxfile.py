@@ -61,11 +61,18 @@ def conformance(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the site in docs/_build, and run the notebooks. Examples on pages run, and warnings are errors."""
+    """Build the site in docs/_build, and run the notebooks. Examples on pages run; warnings, and links that lead
+    nowhere, are errors.
+    """
     session.install("-e", ".[docs,examples,gpu]")  # a page shows the code for a GPU
-    session.run("sphinx-build", "-W", "--keep-going", "-q", "-b", "html", "docs", "docs/_build", *session.posargs,
-                env={"OPENBLAS_NUM_THREADS": "1"})
+    _build_site(session, "docs/_build", *session.posargs)
     session.run("python", "-m", "tools.notebooks", "--run")
+
+
+def _build_site(session: nox.Session, folder: str, *options: str) -> None:
+    session.run("sphinx-build", "-W", "--keep-going", "-q", "-b", "html", "docs", folder, *options,
+                env={"OPENBLAS_NUM_THREADS": "1"})
+    session.run("python", "-m", "tools.site_links", folder)
 
 
 @nox.session
@@ -127,10 +134,11 @@ def gpu_bench(session: nox.Session) -> None:
 @nox.session
 def pages(session: nox.Session) -> None:
     """Pages of launches in a headless browser: one that is installed, such as Debian's chromium-headless-shell, or
-    that of Playwright.
+    that of Playwright. Then the links of the documentation's site.
     """
-    session.install("-e", ".[examples,test]", "playwright")
+    session.install("-e", ".[docs,examples,gpu,test]", "playwright")
     session.run("pytest", "tests/pictures/test_page.py", "-m", "pages", *session.posargs)
+    _build_site(session, os.path.join(session.create_tmp(), "site"))
 
 
 @nox.session
