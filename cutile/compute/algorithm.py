@@ -32,16 +32,14 @@ else that `make` depends on.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
 
-import cutile as ct
 from cutile._support.lru import LruDict
-from cutile.compute.arrays import DeviceArray, Held, Piece, Temporary, array_of, line_of
+from cutile.compute.arrays import DeviceArray, Held, line_of
 from cutile.compute.iterators import (
     INT64,
     ArrayIterator,
@@ -54,11 +52,11 @@ from cutile.compute.iterators import (
     type_of_value,
 )
 from cutile.compute.operators import Operator, operator
-from cutile.compute.plans import ALIGNMENT, Line, Plan, for_user
+from cutile.compute.plans import Line, Plan, for_user
 from cutile.compute.proxies import ProxyValue, capabilities
 from cutile.compute.readers import First
 from cutile.compute.value_types import Number, Struct, StructValue, ValueType
-from cutile.dtypes import DType, info
+from cutile.dtypes import DType
 from cutile.runtime.launch_key import find_reader
 from cutile.runtime.scratch import capability
 
@@ -316,18 +314,6 @@ class Algorithm:
             raise RuntimeError(f"GPU {device} has compute capability {found[0]}.{found[1]}, and this object was made "
                                f"for {built}")
 
-    def input(self, name: str, value: Any) -> IteratorBase:
-        return self._kind_checked(name, as_input(value, name))
-
-    def output(self, name: str, value: Any) -> IteratorBase:
-        return self._kind_checked(name, as_output(value, name))
-
-    def operator(self, name: str, value: Any) -> Operator:
-        return self._kind_checked(name, operator(value, name))
-
-    def initial(self, name: str, value: Any) -> Initial | None:
-        return self._kind_checked(name, initial_value(value, name))
-
     def _kind_checked(self, name: str, operand: Any) -> Any:
         """An operand, which must be of the kind that the object was made for, if it was made for any."""
         if isinstance(operand, Operator):
@@ -444,67 +430,3 @@ def _lines(it: IteratorBase, n: int | None) -> Iterator[tuple[DeviceArray, int, 
         yield it.array, it.start * it.array.stride, it.size() if n is None else min(n, it.size())
     for c in it.children:
         yield from _lines(c, n if it.in_order else None)
-
-
-# ------------------------------------------------------------------ temporary storage
-
-
-def device_of(*operands: IteratorBase) -> DeviceArray | None:
-    """An array in GPU memory among the operands; None if there is none."""
-    return next((a for it in operands for a in it.arrays() if a.host is None), None)
-
-
-def bytes_of(arrays: Sequence[tuple[int, DType]]) -> int:
-    """The bytes of temporary storage for arrays of these sizes and dtypes; one at least, as in CUB."""
-    total = 0
-    for size, dtype in arrays:
-        total += -(-size * info(dtype).storage.itemsize // ALIGNMENT) * ALIGNMENT
-    return max(total, 1)
-
-
-def carved(storage: Any, arrays: Sequence[tuple[int, DType]]) -> list[Any]:
-    """Arrays in temporary storage, as arguments of kernels. ValueError if it is too small or misaligned."""
-    whole = array_of(storage)
-    need, have = bytes_of(arrays), whole.size * whole.itemsize
-    if have < need:
-        raise ValueError(f"argument `temp_storage` has {have} bytes, and {need} are needed; ask for another number of "
-                         f"items anew")
-    if whole.stride != whole.itemsize:
-        raise ValueError("argument `temp_storage` must be contiguous")
-    largest = max((info(d).storage.itemsize for _, d in arrays), default=1)
-    if whole.pointer % largest:
-        raise ValueError(f"argument `temp_storage` lies at {whole.pointer:#x}, which is no multiple of {largest}")
-    found: list[Any] = []
-    at = 0
-    for size, dtype in arrays:
-        piece = Temporary(whole, dtype, at, size)
-        found.append(piece.on_gpu(whole.pointer) if whole.host is None else piece.on_host(whole.host.view(np.uint8)))
-        at += -(-size * info(dtype).storage.itemsize // ALIGNMENT) * ALIGNMENT
-    return found
-
-
-def allocated(nbytes: int, stream: Any, *operands: IteratorBase) -> Any:
-    """Temporary storage where the operands are: in host memory, or on their GPU, by the library of an array there."""
-    there = device_of(*operands)
-    if there is None:
-        return np.empty(nbytes, np.uint8)
-    library = type(there.owner).__module__.partition(".")[0]
-    if library == "torch":
-        torch = sys.modules["torch"]
-        return torch.empty(nbytes, dtype=torch.uint8, device=there.owner.device)
-    cupy = sys.modules.get("cupy")
-    if cupy is None:
-        import cupy  # type: ignore[no-redef]
-    return cupy.empty(nbytes, np.uint8)
-
-
-def launch(stream: Any, blocks: int, kernel: Any, *args: Any) -> None:
-    ct.launch(stream, (blocks,), kernel, _actual(args))
-
-
-def _actual(x: Any) -> Any:
-    if isinstance(x, Piece):
-        return (x.on_gpu if x.array.host is None else x.on_host)(x.array.root)
-    if isinstance(x, Held):
-        return x.root
-    return tuple(map(_actual, x)) if type(x) is tuple else x
