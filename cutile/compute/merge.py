@@ -45,7 +45,7 @@ def _sorting(source: Items, target: Items, keys: Keys, wide: bool) -> Any:
                    n: position(wide), size: ct.Constant[int]):
         lanes = ct.arange(ct.static_eval(size // FEW), dtype=n.dtype) * FEW
         sort(state, target_state, ct.astype(ct.bid(0), n.dtype) * size + lanes, n)
-        ct.store(broken, (ct.bid(0),), ct.zeros((1,), ct.int32))  # blocks beyond its end store nothing
+        ct.store(broken, (ct.bid(0),), ct.zeros((1,), ct.int32))
 
     return sort_lanes
 
@@ -153,8 +153,9 @@ class MergeSort(Algorithm):
         tile, widths = HOST_TILE if plan.on_host else TILE, []
         while (width := FEW << len(widths)) < n:
             widths.append(width)
-        tiles, index = -(-n // tile), ct.int64 if wide else ct.int32
-        splits = plan.array(tiles, index), plan.array(tiles, index), plan.array(tiles, ct.int32)
+        few = tile // EACH * FEW  # of a tile as many lanes as in merging: twice as many take long to compile
+        tiles, blocks, index = -(-n // tile), -(-n // few), ct.int64 if wide else ct.int32
+        splits = plan.array(tiles, index), plan.array(tiles, index), plan.array(blocks, ct.int32)
         other = temporary(plan, n if widths else 0, target)
         ends = (target, other) if len(widths) % 2 == 0 else (other, target)
 
@@ -163,8 +164,7 @@ class MergeSort(Algorithm):
             key = f"merge sort {name}", in_keys.value_type, *(e.kind for e in ends), op.key, wide
             return kernels_for(key, make, *ends, keys, wide)
 
-        few = tile // EACH * FEW  # as many lanes as in merging: twice as many take long to compile
-        plan.launch(-(-n // few), kernel("lanes", _sorting, source, ends[0]), source.state(n), ends[0].state(n),
+        plan.launch(blocks, kernel("lanes", _sorting, source, ends[0]), source.state(n), ends[0].state(n),
                     splits[2], n, few)
         for turn, width in enumerate(widths, 1):
             here, there = ends[1 - turn % 2], ends[turn % 2]

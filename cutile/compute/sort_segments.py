@@ -122,8 +122,9 @@ def _merging(source: Items, target: Items, keys: Keys, wide: bool) -> Any:
     def merge_segments(state: source.annotation(wide), target_state: target.annotation(wide), begins: ARRAYS[wide],
                        stops: ARRAYS[wide], offsets: ARRAYS[wide], width: position(wide), least: position(wide),
                        steps: int, size: ct.Constant[int]):
-        begin, stop = ct.load(begins, (ct.bid(0),), (size,)), ct.load(stops, (ct.bid(0),), (size,))
-        offset = ct.load(offsets, (ct.bid(0),), (size,))
+        begin = ct.load(begins, (ct.bid(0),), (size,), padding_mode=ct.PaddingMode.ZERO)
+        stop = ct.load(stops, (ct.bid(0),), (size,), padding_mode=ct.PaddingMode.ZERO)
+        offset = ct.load(offsets, (ct.bid(0),), (size,), padding_mode=ct.PaddingMode.ZERO)
         stop = ct.where(stop - begin > least, stop, ct.minimum(begin + offset, stop))
         if ct.max(ct.astype(begin + offset < stop, ct.int32)) > 0:
             left = begin + (offset & -(2 * width))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import cutile as ct
 from cutile import compute
 from cutile.compute import DoubleBuffer, SortOrder, merge, radix, scan, search, sort_segments
 from cutile.compute.radix import TILE
@@ -180,6 +181,19 @@ def test_positions_of_64_bits(monkeypatch):
     compute.lower_bound(out, n, keys, n, moved)
     assert np.array_equal(moved, np.searchsorted(out, keys))
     compute.clear_all_caches()
+
+
+def test_the_sanitizer_finds_nothing():
+    n = 1100
+    keys, values, at = np.random.default_rng(9).integers(-99, 99, n).astype(np.int32), np.arange(n), np.array([0, 700])
+    out, moved = np.zeros_like(keys), np.zeros_like(values)
+    with ct.sanitize("all"):
+        for op in (lambda a, b: a < b, lambda a, b: (a * 7 + b * 3) % 5 < 2):
+            compute.merge_sort(keys, values, out, moved, n, op)
+        compute.radix_sort(keys, out, values, moved, n, UP)
+        compute.segmented_sort(keys, out, values, moved, n, 2, at, at + 390, UP)
+        compute.upper_bound(np.sort(keys), n, keys, n, moved)
+    assert np.array_equal(moved, np.searchsorted(np.sort(keys), keys, "right"))
 
 
 @pytest.mark.parametrize("function", [compute.radix_sort, compute.make_radix_sort], ids=lambda f: f.__name__)
