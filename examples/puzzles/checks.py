@@ -47,7 +47,7 @@ class Result:
             drawn = "".join(f'<figure style="display:inline-block;margin:8px">{_picture(a, self.wanted)}'
                             f"<figcaption>{title}</figcaption></figure>"
                             for title, a in (("wanted", self.wanted), ("yours", self.got)))
-        return f"<pre>{escape(self.text)}</pre>{drawn}"
+        return f'<pre style="white-space:pre-wrap">{escape(self.text)}</pre>{drawn}'
 
 
 def check(name: str, kernel: Any) -> Result:
