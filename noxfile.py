@@ -70,7 +70,7 @@ def docs(session: nox.Session) -> None:
 
 
 def _build_site(session: nox.Session, folder: str, *options: str) -> None:
-    session.run("sphinx-build", "-W", "--keep-going", "-q", "-b", "html", "docs", folder, *options,
+    session.run("sphinx-build", "-j", "auto", "-W", "--keep-going", "-q", "-b", "html", "docs", folder, *options,
                 env={"OPENBLAS_NUM_THREADS": "1"})
     session.run("python", "-m", "tools.site_links", folder)
 
