@@ -15,12 +15,11 @@ import typer
 
 import cutile
 from cutile.cli.failing import fail
-from cutile.compute.plans import Step
 from cutile.runtime import launch as launching
 from cutile.runtime.kernel import Kernel
 from cutile.runtime.prepare import Prepared
 
-_launch, _run_prepared, _run_step = launching.launch, Prepared.__call__, Step.run
+_launch, _run_prepared = launching.launch, Prepared.__call__
 
 T = TypeVar("T")
 
@@ -126,6 +125,8 @@ def _show_error(e: Exception, file: str) -> None:
 @contextmanager
 def _launching(see: See) -> Iterator[None]:
     """Within the `with` block, `see` takes the place of launches."""
+    from cutile.compute.plans import Step  # verbs that run no script need not load it
+
     def launch(stream: Any, grid: Any, kernel: Any, args: Any, /, **options: Any) -> None:
         return see(Caught(grid, kernel, args), partial(_launch, stream, grid, kernel, args, **options))
 
@@ -134,15 +135,15 @@ def _launching(see: See) -> Iterator[None]:
 
     def run_step(step: Step, roots: list, alignment: int, stream: Any) -> None:
         return see(Caught(step.grid, step.kernel, step.arguments(roots)),
-                   partial(_run_step, step, roots, alignment, stream))
+                   partial(before_step, step, roots, alignment, stream))
 
-    before = cutile.launch
+    before, before_step = cutile.launch, Step.run
     cutile.launch = launching.launch = launch
     Prepared.__call__, Step.run = run_prepared, run_step
     try:
         yield
     finally:
-        cutile.launch, launching.launch, Prepared.__call__, Step.run = before, _launch, _run_prepared, _run_step
+        cutile.launch, launching.launch, Prepared.__call__, Step.run = before, _launch, _run_prepared, before_step
 
 
 @contextmanager
