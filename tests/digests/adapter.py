@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from conformance.adapters.cutile_interp import Interp
+from cutile.compute import plans
 from tests.digests import compiling
 from tests.digests.compiling import NEWEST, TARGETS, VERSIONS, Launch
 
@@ -146,7 +147,18 @@ class Recording(Interp):
             with self._errors():
                 return export(*args, **options)
 
+        recording = self
+
+        class Recorded(plans.Repeated):  # the launches of device-wide algorithms
+            def __init__(self, kernel: Any, grid: tuple, args: tuple, *rest: Any):
+                with recording._errors():
+                    try:
+                        super().__init__(kernel, grid, args, *rest)
+                    finally:
+                        recording.recorder.launch(running(), kernel, args)
+
         self.ct.launch, self.ct.compilation.export_kernel = recorded, exported
+        plans.Repeated = Recorded  # type: ignore[misc]
         compiling.listen(lambda *compiled: self.recorder.export(running(), *compiled))
 
     @contextmanager
