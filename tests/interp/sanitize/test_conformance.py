@@ -24,6 +24,11 @@ REPORTED = {
     "test_atomics.py": {
         "test_what_lanes_out_of_range_give": {"bounds": 8},
     },
+    "test_compute.py": {  # in place, which calls of algorithms may be
+        "test_binary_transform": {"alias": 1},
+        "test_scans": {"alias": 1},
+        "test_the_order_of_scans": {"alias": 1},
+    },
     "test_enumerations.py": {
         "test_undetermined_padding": {"undetermined": 1},
     },
