@@ -12,6 +12,8 @@ from rich.table import Table
 
 from cutile import settings
 
+WIDE = 250  # columns where no terminal says how many there are
+
 
 def show_settings(json: Annotated[bool, typer.Option(help="print JSON")] = False) -> None:
     """Every CUTILE_* variable, what it may be and what it is now.
@@ -25,7 +27,8 @@ def show_settings(json: Annotated[bool, typer.Option(help="print JSON")] = False
     table = Table("variable", "accepts", "now", "for", show_lines=False)
     for s in settings.table().values():
         table.add_row(s.variable, escape(s.accepts), escape(_now(s.name)), escape(s.doc))
-    Console().print(table)
+    console = Console()
+    console.print(table, width=None if console.is_terminal else WIDE)
 
 
 def _now(name: str) -> str:

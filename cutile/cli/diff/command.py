@@ -60,6 +60,8 @@ def compared(file: str, name: str, arguments: list[str], number: int, backends: 
 
 # ------------------------------------------------------------------ the report
 
+SCHEDULES = {"batch", "block"}
+
 
 def data(r: Report, backends: tuple) -> dict[str, Any]:
     """The report for programs. Values are texts, as JSON has no NaN and no infinity."""
@@ -86,8 +88,12 @@ def text(r: Report, backends: tuple) -> str:
         out.append(f"Array {d.what} in the end: {_values(d, backends)}")
     if not out:
         out.append(f"{backends[0]} and {backends[1]} agree: {r.compared} assignments and all arrays.")
+        if {*backends} <= SCHEDULES:
+            out.append("Both read undetermined padding as zero; CUTILE_SANITIZE=all finds where it matters, and races.")
     elif r.first is None:
         out.append(f"None of the {r.compared} recorded assignments differs: look at what is stored without a name.")
+    if out and {*backends} <= SCHEDULES and (r.first or r.arrays):
+        out.append("Blocks race, or depend on their order; CUTILE_SANITIZE=race names the accesses.")
     if r.inconclusive:
         out.append(f"Inconclusive: {r.inconclusive}, so nothing is known of what may differ.")
     elif r.unbounded:

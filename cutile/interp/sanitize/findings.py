@@ -47,7 +47,7 @@ class Finding:
     def error(self) -> TileSanitizerError:
         r = self.report
         where = "" if self.block is None or r.complete else f", in block {self.block}"
-        more = f", and {self.times - 1:,} more time{'s' if self.times > 2 else ''}" if self.times > 1 else ""
+        more = f"; so in {self.times:,} runs of this line, over all blocks" if self.times > 1 else ""
         return TileSanitizerError(f"{self.check}: {r.message}{where}{more}", self.span, help=r.help, notes=r.notes,
                                   check=self.check, array=r.array, block=self.block, element=r.element,
                                   times=self.times)

@@ -17,7 +17,8 @@ from cutile.ir.nodes import Op
 from cutile.ops._op import Sig
 
 NAME = "undetermined"
-HELP = "say what elements outside read as: padding_mode=ct.PaddingMode.ZERO, or another that the operation needs"
+HELP = ("say what elements outside read as: padding_mode=ct.PaddingMode.ZERO, or another that the operation needs. A "
+        "number that is multiplied by 0 may be infinite, so other loads of the operation need it too")
 
 
 def _report(ctx: BlockSet, site: Site, s: np.ndarray, wrong: np.ndarray, rank: int, sources: Sequence[Site],
