@@ -162,7 +162,7 @@ def explore(*args: str, code: int) -> str:
 
 @pytest.mark.parametrize("kernel, most, says", [
     ("counter", 4, "x[0] is "), ("lock_released_early", 8, "x[0] is "), ("flag_before_value", 8, "out["),
-    ("ticket_reused", 5, "out["), ("signs", 12, "zeros[0] is -0.0, usually 0.0; 1 of 1"),
+    ("ticket_reused", 5, "out["), ("signs", 12, "zeros[0] is -0.0, and 0.0 in the usual order; 1 of 1"),
     ("prints", 4, "it prints"), ("fails", 10, "it fails: TileAssertionError"),
 ])
 def test_dependences_are_found_with_few_steps(script, tmp_path, kernel, most, says):
@@ -222,7 +222,7 @@ def test_the_file_shows_it_again(script, monkeypatch):
     x = np.zeros(1, np.int32)
     with ct.schedule(replay=found["replay"]):
         ct.launch(None, (6,), scope["counter"], (x,))
-    assert found["differences"] == [f"x[0] is {x[0]}, usually 6; 1 of 1 element(s) differ"]
+    assert found["differences"] == [f"x[0] is {x[0]}, and 6 in the usual order; 1 of 1 element(s) differ"]
 
 
 @pytest.mark.parametrize("kernel", ["ticket_reused", "races_if_late"])
