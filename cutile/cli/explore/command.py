@@ -84,14 +84,16 @@ def _race(e: TileSanitizerError) -> dict[str, Any]:
 def _differences(launch: Rerun, usual: Outcome, other: Outcome) -> list[str]:
     out = []
     if usual.error != other.error:
-        out.append(f"it fails: {other.error}" if other.error else f"it does not fail, though in the usual order it does: {usual.error}")
+        out.append(f"it fails: {other.error}" if other.error else
+                   f"it does not fail, though in the usual order it does: {usual.error}")
     for k, name in enumerate(launch.names):
         if usual.arrays[k] != other.arrays[k]:
             a, b = launch.elements(usual, k), launch.elements(other, k)
             differ = _bytes_differ(a, b)
             at = tuple(map(int, np.argwhere(differ)[0]))
             index, count = ", ".join(map(str, at)), int(differ.sum())
-            out.append(f"{name}[{index}] is {b[at]}, and {a[at]} in the usual order; {count} of {a.size} element(s) differ")
+            out.append(f"{name}[{index}] is {b[at]}, and {a[at]} in the usual order; {count} of {a.size} element(s) "
+                       f"differ")
     if usual.printed != other.printed:
         pairs = zip(usual.printed.splitlines() + [""], other.printed.splitlines() + [""], strict=False)
         a, b = next(((a, b) for a, b in pairs if a != b), ("", ""))

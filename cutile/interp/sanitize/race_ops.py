@@ -226,8 +226,8 @@ def _bits(x: np.ndarray) -> np.ndarray:
 
 _VERBS = {READ_PLAIN: "reads", WRITE_PLAIN: "writes", READ_ATOMIC: "reads", WRITE_ATOMIC: "writes", UPDATE: "updates"}
 _EFFECTS = {"read": "reads", "write": "writes", "atomic": "updates"}
-_HELP = ("to change elements that blocks share, use one atomic such as ct.atomic_add(array, indices, update) in place of a "
-         "load and a store. Otherwise give each block elements of its own, or order the two: a release after the first, "
-         "an acquire that sees it before the second, both with scope DEVICE")
+_HELP = ("to change elements that blocks share, use one atomic such as ct.atomic_add(array, indices, update) in place "
+         "of a load and a store. Otherwise give each block elements of its own, or order the two: a release after the "
+         "first, an acquire that sees it before the second, both with scope DEVICE")
 
 ACCESS = check_op(_access, "*operands *results")

@@ -206,7 +206,8 @@ def test_an_array_at_a_pointer_that_is_longer_than_the_argument(schedule):
 
 def test_how_often_and_where_first():
     (e,) = findings("bounds", element_as_index, (5,), (zeros(70), zeros(80), 16))
-    assert e.times == 4 and str(e).splitlines()[0].endswith("in block (1, 0, 0); so in 4 runs of this line, over all blocks")
+    assert e.times == 4
+    assert str(e).splitlines()[0].endswith("in block (1, 0, 0); so in 4 runs of this line, over all blocks")
 
 
 @ct.kernel
