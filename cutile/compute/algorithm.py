@@ -123,6 +123,16 @@ def _read_count(value: Any, key: list, roots: list) -> None:
     key.append(value if type(value) is int else index(value))
 
 
+def _count(value: Any, name: str) -> int:
+    """TypeError for what is no int."""
+    if value is None:
+        raise TypeError(f"argument `{name}` is missing: it says how many items there are")
+    try:
+        return index(value)
+    except TypeError:
+        raise TypeError(f"argument `{name}` must be an int, got {value!r:.100}") from None
+
+
 def _read_number(value: Any, key: list, roots: list) -> None:
     cls = type(value)
     if cls is np.ndarray:
@@ -180,7 +190,7 @@ _CONVERSIONS: LruDict[Any, tuple[ValueType, tuple[DType, ...]]] = LruDict(KEPT) 
 INPUT = Role(_read_array, as_input)
 OUTPUT = Role(_read_array, as_output, True)
 OPERATOR = Role(_read_operator, operator)
-COUNT = Role(_read_count, lambda value, name: int(value))
+COUNT = Role(_read_count, _count)
 INITIAL = Role(_read_number, initial_value)  # a number or struct of the host, or None
 INITIAL_OR_ARRAY = Role(_read_number_or_array, _initial_or_array)  # or an array of one item in GPU memory
 VALUE = Role(_read_value, lambda value, name: value)  # hashable; a plan is for one value

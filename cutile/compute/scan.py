@@ -84,8 +84,8 @@ class Scan(Algorithm):
 
     takes = {"d_in": INPUT, "d_out": OUTPUT, "op": OPERATOR, "init_value": INITIAL_OR_ARRAY, "num_items": COUNT}
 
-    def __call__(self, temp_storage: Any, d_in: Any, d_out: Any, op: Any, init_value: Any = None, num_items: int = 0,
-                 stream: Any = None) -> int:
+    def __call__(self, temp_storage: Any, d_in: Any, d_out: Any, op: Any, init_value: Any = None,
+                 num_items: int | None = None, stream: Any = None) -> int:
         """Scan, and give the bytes of temporary storage; with `temp_storage=None` only that."""
         return self.run(temp_storage, stream, d_in, d_out, op, init_value, num_items)
 
@@ -135,8 +135,8 @@ def make_exclusive_scan(d_in: Any, d_out: Any, op: Any, init_value: Any, compute
     return Scan((False,), compute_capability, d_in=d_in, d_out=d_out, op=op, init_value=init_value)
 
 
-def inclusive_scan(d_in: Any, d_out: Any, op: Any, init_value: Any = None, num_items: int = 0, stream: Any = None
-                   ) -> None:
+def inclusive_scan(d_in: Any, d_out: Any, op: Any, init_value: Any = None, num_items: int | None = None,
+                   stream: Any = None) -> None:
     """`d_out[i] = x0 op x1 … op xi`, beginning with init_value where there is one, of `num_items` items.
 
     op          associative; its first operand is what comes first. It computes in init_value's type, without one in

@@ -210,3 +210,30 @@ def test_roots_are_read_and_wrapped_in_one_order():
         assert len(roots) == len(slots) > 0
         assert all(np.array_equal(a, s.root) for a, s in zip(roots, slots, strict=True))
     assert Reduce.plans is not Scan.plans
+
+
+def scan_of(n):
+    x = np.arange(4.0)
+    compute.inclusive_scan(x, x.copy(), compute.OpKind.PLUS, None, n)
+
+
+def search_of(n):
+    x = np.arange(4.0)
+    compute.lower_bound(x, n, x, 4, np.zeros(4, np.int64))
+
+
+@pytest.mark.parametrize("call", [scan_of, search_of])
+@pytest.mark.parametrize(("n", "message"), [
+    (None, "is missing: it says how many items there are"), (2.5, "must be an int, got 2.5"),
+    ("3", "must be an int, got '3'"), (np.float32(2), "must be an int, got"), ([4], "must be an int, got"),
+])
+def test_counts_that_are_no_ints(call, n, message):
+    with pytest.raises(TypeError, match=f"argument `num_items` {message}"):
+        call(n)
+
+
+def test_a_count_is_never_left_out():
+    x = np.arange(4.0)
+    with pytest.raises(TypeError, match="argument `num_items` is missing"):
+        compute.inclusive_scan(x, x.copy(), compute.OpKind.PLUS)
+    scan_of(np.int64(4)), scan_of(np.uint8(4))
