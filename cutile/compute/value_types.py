@@ -168,7 +168,7 @@ class StructValue(metaclass=StructClass):
         return (getattr(self, f.name) for f in dataclasses.fields(self))
 
 
-def gpu_struct(fields: Any, name: str = "AnonymousStruct") -> type:
+def gpu_struct(fields: Any, name: str = "AnonymousStruct") -> Any:
     """The class of a struct, from a dict of names and types, a structured NumPy dtype, or an annotated class, also as a
     decorator [TYP-2].
 
