@@ -84,7 +84,7 @@ def test_all_and_nothing(kept, way):
     assert (one, two, rest) == ([], x.tolist(), []) if kept else ([], [], x.tolist())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(n=st.sampled_from(SIZES), first=st.integers(0, 3), step=st.sampled_from([1, 2, 3, -1]), kind=st.sampled_from(
     ["array", "reversed", "permuted", "transformed", "advanced"]), gpu=st.booleans())
 def test_strided_arrays_and_iterators(n, first, step, kind, gpu):

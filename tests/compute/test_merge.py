@@ -53,7 +53,7 @@ def test_sizes(n):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @given(items=st.lists(st.integers(0, 16), min_size=1, max_size=150), down=st.booleans())
-@settings(max_examples=12)
+@settings(max_examples=6)
 def test_agrees_with_python(dtype, items, down):
     keys = np.array(items, np.float32).astype(dtype)
     before = (lambda a, b: ct.float32(a) > ct.float32(b)) if down else (lambda a, b: ct.float32(a) < ct.float32(b))
