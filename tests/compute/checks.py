@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 
 import cutile as ct
 from cutile import compute
@@ -43,3 +44,11 @@ def assemble_launches(monkeypatch, tmp_path) -> list[str]:
     monkeypatch.setattr(plans, "Repeated", Assembled)
     monkeypatch.setattr(plans.Plan, "on_host", False)
     return seen
+
+
+def deep_but(values, *quick):
+    """Parameters of a test, of which each run takes the quick ones, and the deep session all."""
+    def is_quick(v):
+        return any(v is q or type(v) is type(q) and v == q for q in quick)
+
+    return [v if is_quick(v) else pytest.param(v, marks=pytest.mark.deep) for v in values]

@@ -164,6 +164,7 @@ def test_refusals():
     assert not o.any() and buffer.selector == 0
 
 
+@pytest.mark.deep
 def test_positions_of_64_bits(monkeypatch):
     """All sorts and searches, as if there were 2^31 items."""
     for module in (merge, radix, scan, search, sort_segments):
@@ -183,6 +184,7 @@ def test_positions_of_64_bits(monkeypatch):
     compute.clear_all_caches()
 
 
+@pytest.mark.deep
 def test_the_sanitizer_finds_nothing():
     n = 1100
     keys, values, at = np.random.default_rng(9).integers(-99, 99, n).astype(np.int32), np.arange(n), np.array([0, 700])

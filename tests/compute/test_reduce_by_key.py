@@ -73,7 +73,7 @@ def test_long_runs(way):
         compare(keys, numbers(5000), 5000, max)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(n=st.sampled_from(SIZES), seed=st.integers(0, 9), gpu=st.booleans(), equal=st.sampled_from(
     [same, lambda a, b: a < b, lambda a, b: abs(a - b) < 2]))
 def test_neighbours_are_compared(n, seed, gpu, equal):
