@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cutile.functions.tuned import Config, Tuned
 
 FEW = 24  # configurations that are all tried
-SPREAD = 6  # of more, every so manieth is tried first
+SPREAD = 6  # of more, every sixth is tried first
 STARTS = 3  # the fastest ones whose neighbours are tried
 FINALISTS = 5  # that are measured precisely
 TOO_SLOW = 1.5  # times the fastest: its neighbours are not tried
