@@ -154,7 +154,7 @@ def test_clauses_are_read_as_they_were_written():
 
 
 def test_an_op_page_keeps_columns_and_joins_the_lines_of_a_clause():
-    page = generate._page(SimpleNamespace(__doc__=DOC, meaning=SimpleNamespace(__doc__=DOC)))
+    page = generate._page(SimpleNamespace(__doc__=DOC, meaning=SimpleNamespace(__doc__=DOC), clauses=None))
     assert page == ("One, x **y.\n\n```text\nint8    a\nint16   b\n```\n\nThen.\n\n"
                     r"- first \*args and more <small>`MY-1.a`</small>" "\n- second <small>`MY-1.b`</small>").replace(
                         "x **y", r"x \*\*y")

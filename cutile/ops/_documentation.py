@@ -1,13 +1,15 @@
 """The docstring of an op in NumPy's form, from what its meaning's docstring says and from tables of what ops share.
 
 The docstring of a meaning has a summary, prose and clauses. Here it gets a signature, and the sections Parameters,
-Returns, Raises, Notes (the clauses) and Examples. Only `help` and tools that read docstrings need this file.
+Returns, Raises (the clauses that name an error), Notes (the other clauses) and Examples. Only `help` and tools that
+read docstrings need this file.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from typing import TYPE_CHECKING
 
 from cutile.ops._examples import EXAMPLES, Example
@@ -18,10 +20,10 @@ if TYPE_CHECKING:
 
 _CLAUSE = re.compile(r"\[[A-Z]+-?\d*(?:\.[\w.+-]+)*\]  ")
 _ERRORS = {
-    "TileTypeError": "an operand or option of a kind, dtype or shape that the clauses below refuse",
-    "TileValueError": "a constant that the clauses below refuse",
-    "TileUnsupportedFeatureError": "the target has no code for it; the clauses below say where",
-    "TileAssertionError": "the condition is False for an element",
+    "TileTypeError": "A call that breaks one of these rules",
+    "TileValueError": "A constant that breaks one of these rules",
+    "TileUnsupportedFeatureError": "The target has no code for it",
+    "TileAssertionError": "The condition is False for an element",
 }
 
 
@@ -40,7 +42,8 @@ def _documented(op: OpDef, doc: str, call: str, parameters: list[inspect.Paramet
     own, clauses = _parts(inspect.cleandoc(doc))
     sections = {"Parameters": _parameters(op, parameters),
                 "Returns": RETURNS.get(op.name) or RETURNS.get(op.rule.__name__, "tile"),
-                "Raises": _raises(clauses), "Notes": "\n".join(clauses), "Examples": _example(op.name)}
+                "Raises": _raises(clauses), "Notes": "\n".join(c for c in clauses if not _errors_of(c)),
+                "Examples": _example(op.name)}
     text = "\n\n".join(f"{title}\n{'-' * len(title)}\n{body}" for title, body in sections.items() if body)
     return f"{call}\n\n{own}\n\n{text}\n"
 
@@ -62,13 +65,19 @@ def _spelt(signature: inspect.Signature) -> str:
 
 
 def _parts(doc: str) -> tuple[str, list[str]]:
-    """The lines of a docstring outside its clauses, and those of its clauses."""
+    """The lines of a docstring outside its clauses, and its clauses, each with the lines that continue it."""
     own: list[str] = []
     clauses: list[str] = []
     inside = False
     for line in doc.splitlines():
-        inside = bool(_CLAUSE.match(line)) or inside and line.startswith("  ")
-        (clauses if inside else own).append(line)
+        if _CLAUSE.match(line):
+            inside = True
+            clauses.append(line)
+        elif inside and line.startswith("  "):
+            clauses[-1] += "\n" + line
+        else:
+            inside = False
+            own.append(line)
     return "\n".join(own).strip(), clauses
 
 
@@ -82,10 +91,19 @@ def _parameters(op: OpDef, given: list[inspect.Parameter]) -> str:
     return "\n".join(shown)
 
 
+def _errors_of(clause: str) -> list[str]:
+    """The classes of errors that a clause names."""
+    return [name for name in _ERRORS if name in clause]
+
+
 def _raises(clauses: list[str]) -> str:
-    """The section on errors: the classes that clauses name."""
-    text = "\n".join(clauses)
-    return "\n".join(f"{name}\n    {what[0].upper()}{what[1:]}." for name, what in _ERRORS.items() if name in text)
+    """The section on errors: for each class that clauses name, those clauses."""
+    sections = []
+    for name, what in _ERRORS.items():
+        rules = [c.removesuffix(f" ({name})") for c in clauses if name in _errors_of(c)]
+        if rules:
+            sections.append("\n".join([name, f"    {what}:", *(textwrap.indent(rule, "    ") for rule in rules)]))
+    return "\n".join(sections)
 
 
 def _example(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from cutile.ops._documentation import spelling
 from cutile.ops._examples import EXAMPLES
 from cutile.ops._op import methods, registry
 from cutile.ops._parameter_docs import PARAMETERS, RETURNS
-from tools.docgen.op_clauses import sections
+from tools.docgen.op_clauses import clauses, sections
 
 OPS = [o for o in registry().values() if o.public or o.method]
 every_op = pytest.mark.parametrize("o", OPS, ids=[o.name for o in OPS])
@@ -66,3 +67,12 @@ def test_help_shows_the_signature():
 
 def test_methods_are_written_as_users_write_them():
     assert spelling(methods()["view", "load"]).startswith("view.load(index, ")
+
+
+@every_op
+def test_every_error_stands_with_its_rules(o):
+    """Clauses that name an error stand under it in Raises, the others in Notes; none is lost."""
+    errors, notes = (re.findall(r"^ *\[(\S+)\]  ", part, re.M) for part in o.__doc__.partition("\nNotes\n")[::2])
+    stated = clauses(o)
+    assert set(errors) | set(notes) == set(stated) and not set(errors) & set(notes)
+    assert all("Error" in stated[i] for i in errors)

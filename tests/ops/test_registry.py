@@ -12,7 +12,21 @@ import cutile.ops
 from cutile.errors import TileError
 from cutile.ops import math as math_ops
 from cutile.ops._documentation import spelling
-from cutile.ops._op import ATOMIC, GIVEN, HOST, PURE, READ, WRITE, OpDef, lookup, methods, op, registry, typing_rule
+from cutile.ops._op import (
+    ATOMIC,
+    GIVEN,
+    HOST,
+    PURE,
+    READ,
+    WRITE,
+    OpDef,
+    lookup,
+    meaning_doc,
+    methods,
+    op,
+    registry,
+    typing_rule,
+)
 from tests.ops.ruling import Bench
 from tools.docgen.op_clauses import clauses, parse_clauses
 
@@ -48,7 +62,7 @@ def test_page(o):
 @every_op
 def test_every_line_that_looks_like_a_clause_is_one(o):
     """`[ID]`, two spaces, the text."""
-    lines = inspect.cleandoc(o.__doc__).partition("\nExamples\n")[0].splitlines()
+    lines = inspect.cleandoc(meaning_doc(o)).splitlines()
     looks = [line for line in lines if line.startswith("[") and line[1:2].isupper() and "]" in line]
     assert len(looks) == len(clauses(o)), f"{o.name}: not read as a clause: " + "; ".join(
         line for line in looks if line[1:line.index("]")] not in clauses(o))

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Iterator
 
-from cutile.ops._op import OpDef
+from cutile.ops._op import OpDef, meaning_doc
 
 _CLAUSE = re.compile(r"^\[([A-Z]+-?\d*(?:\.[\w.+-]+)*)\]\s+(.*)$")
 
@@ -53,4 +53,4 @@ def prose(doc: str) -> str:
 
 def clauses(o: OpDef) -> dict[str, str]:
     """The clauses of an op."""
-    return parse_clauses(o.__doc__ or "")
+    return parse_clauses(meaning_doc(o) or "")
