@@ -224,10 +224,11 @@ def _of_floats(sample: DType, level: DType, lower: Any, upper: Any, bins: int) -
 
 
 def make_histogram_even(d_samples: Any, d_histogram: Any, h_num_output_levels: Any, h_lower_level: Any,
-                        h_upper_level: Any, num_samples: int) -> HistogramEven:
+                        h_upper_level: Any, num_samples: int, compute_capability: Any = None) -> HistogramEven:
     """An object that counts samples; see `histogram_even`. It is made for a number of levels; bounds are free."""
-    return HistogramEven(d_samples=d_samples, d_histogram=d_histogram, h_num_output_levels=h_num_output_levels,
-                         h_lower_level=h_lower_level, h_upper_level=h_upper_level)
+    return HistogramEven((), compute_capability, d_samples=d_samples, d_histogram=d_histogram,
+                         h_num_output_levels=h_num_output_levels, h_lower_level=h_lower_level,
+                         h_upper_level=h_upper_level)
 
 
 def histogram_even(d_samples: Any, d_histogram: Any, num_output_levels: int, lower_level: Any, upper_level: Any,

@@ -178,13 +178,15 @@ class MergeSort(Algorithm):
 
 
 def make_merge_sort(d_in_keys: Any, d_in_values: Any = None, d_out_keys: Any = None, d_out_values: Any = None,
-                    op: Any = None) -> MergeSort:
+                    op: Any = None, compute_capability: Any = None) -> MergeSort:
     """An object that sorts as `merge_sort` does, for arguments of the same kinds.
 
     Parameters
     ----------
     d_in_keys, d_in_values, d_out_keys, d_out_values, op
         As in `merge_sort`.
+    compute_capability : int, tuple, str or list, optional
+        That of the GPUs that the object may run on, such as 90, (9, 0) or "9.0"; a call on another is a RuntimeError.
 
     Returns
     -------
@@ -206,7 +208,7 @@ def make_merge_sort(d_in_keys: Any, d_in_values: Any = None, d_out_keys: Any = N
     >>> keys
     array([5, 3, 1])
     """
-    return MergeSort((), d_in_keys=d_in_keys, d_in_values=d_in_values, d_out_keys=d_out_keys,
+    return MergeSort((), compute_capability, d_in_keys=d_in_keys, d_in_values=d_in_values, d_out_keys=d_out_keys,
                      d_out_values=d_out_values, op=op)
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import cutile as ct
 from cutile.compute.algorithm import check_apart, check_count
-from cutile.compute.iterators import ArrayIterator, IteratorBase, Stored
+from cutile.compute.iterators import IteratorBase, Stored
 from cutile.compute.lanes import FEW, Keys
 from cutile.compute.plans import Plan
 from cutile.compute.value_types import Number, ValueType
@@ -167,7 +167,7 @@ def check_pair(source: Items, target: Items) -> None:
 
 def _is_memory(it: IteratorBase) -> bool:
     """Whether what was written can be read again."""
-    return it.reads and it.writes and (isinstance(it, ArrayIterator) or bool(it.children) and
+    return it.reads and it.writes and (it.kind[0] == "array" or bool(it.children) and
                                        all(map(_is_memory, it.children)))
 
 

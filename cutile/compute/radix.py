@@ -175,14 +175,16 @@ def _select(buffers: tuple[DoubleBuffer, ...], keys: Any, n: int, begin_bit: int
             buffer.selector ^= len(_shifts(width, begin_bit, end_bit)) % 2
 
 
-def make_radix_sort(d_in_keys: Any, d_out_keys: Any, d_in_values: Any, d_out_values: Any, order: SortOrder
-                    ) -> RadixSort:
+def make_radix_sort(d_in_keys: Any, d_out_keys: Any, d_in_values: Any, d_out_values: Any, order: SortOrder,
+                    compute_capability: Any = None) -> RadixSort:
     """An object that sorts as `radix_sort` does, for arguments of the same kinds.
 
     Parameters
     ----------
     d_in_keys, d_out_keys, d_in_values, d_out_values, order
         As in `radix_sort`.
+    compute_capability : int, tuple, str or list, optional
+        That of the GPUs that the object may run on, such as 90, (9, 0) or "9.0"; a call on another is a RuntimeError.
 
     Returns
     -------
@@ -205,8 +207,8 @@ def make_radix_sort(d_in_keys: Any, d_out_keys: Any, d_in_values: Any, d_out_val
     array([5, 3, 1])
     """
     (keys, out, values, out_values), buffers = given_once(d_in_keys, d_out_keys, d_in_values, d_out_values)
-    return RadixSort((SortOrder(order), bool(buffers)), d_in_keys=keys, d_out_keys=out, d_in_values=values,
-                     d_out_values=out_values)
+    return RadixSort((SortOrder(order), bool(buffers)), compute_capability, d_in_keys=keys, d_out_keys=out,
+                     d_in_values=values, d_out_values=out_values)
 
 
 def radix_sort(d_in_keys: Any, d_out_keys: Any, d_in_values: Any = None, d_out_values: Any = None,

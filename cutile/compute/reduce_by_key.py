@@ -153,10 +153,10 @@ def reduce_runs(plan: Plan, keys: IteratorBase, values: IteratorBase, outs: tupl
 
 
 def make_reduce_by_key(d_in_keys: Any, d_in_values: Any, d_out_keys: Any, d_out_values: Any, d_out_num_runs: Any,
-                       op: Any, equal: Any = None) -> ReduceByKey:
+                       op: Any, equal: Any = None, compute_capability: Any = None) -> ReduceByKey:
     """An object that reduces runs of equal keys; see `reduce_by_key`."""
-    return ReduceByKey(d_in_keys=d_in_keys, d_in_values=d_in_values, d_out_keys=d_out_keys, d_out_values=d_out_values,
-                       d_out_num_runs=d_out_num_runs, op=op, equal=equal)
+    return ReduceByKey((), compute_capability, d_in_keys=d_in_keys, d_in_values=d_in_values, d_out_keys=d_out_keys,
+                       d_out_values=d_out_values, d_out_num_runs=d_out_num_runs, op=op, equal=equal)
 
 
 def reduce_by_key(d_in_keys: Any, d_in_values: Any, d_out_keys: Any, d_out_values: Any, d_out_num_runs: Any, op: Any,

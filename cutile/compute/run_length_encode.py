@@ -49,10 +49,10 @@ class RunLengthEncode(Algorithm):
         reduce_runs(plan, items, ones, outs, operator(OpKind.PLUS), n, equal)
 
 
-def make_run_length_encode(d_in: Any, d_out_items: Any, d_out_lengths: Any, d_out_num_runs: Any, equal: Any = None
-                           ) -> RunLengthEncode:
+def make_run_length_encode(d_in: Any, d_out_items: Any, d_out_lengths: Any, d_out_num_runs: Any, equal: Any = None,
+                           compute_capability: Any = None) -> RunLengthEncode:
     """An object that encodes items by runs; see `run_length_encode`."""
-    return RunLengthEncode(d_in=d_in, d_out_items=d_out_items, d_out_lengths=d_out_lengths,
+    return RunLengthEncode((), compute_capability, d_in=d_in, d_out_items=d_out_items, d_out_lengths=d_out_lengths,
                            d_out_num_runs=d_out_num_runs, equal=equal)
 
 

@@ -43,9 +43,9 @@ class Select(Algorithm):
         compact(plan, ("select", cond.key), split, {"d_in": items}, {"d_out": out}, ("d_num_selected_out", count), n)
 
 
-def make_select(d_in: Any, d_out: Any, d_num_selected_out: Any, cond: Any) -> Select:
+def make_select(d_in: Any, d_out: Any, d_num_selected_out: Any, cond: Any, compute_capability: Any = None) -> Select:
     """An object that selects items; see `select`."""
-    return Select(d_in=d_in, d_out=d_out, d_num_selected_out=d_num_selected_out, cond=cond)
+    return Select((), compute_capability, d_in=d_in, d_out=d_out, d_num_selected_out=d_num_selected_out, cond=cond)
 
 
 def select(d_in: Any, d_out: Any, d_num_selected_out: Any, cond: Any, num_items: int, stream: Any = None) -> None:

@@ -216,14 +216,16 @@ class SegmentedSort(Algorithm):
 
 
 def make_segmented_sort(d_in_keys: Any, d_out_keys: Any = None, d_in_values: Any = None, d_out_values: Any = None,
-                        start_offsets_in: Any = None, end_offsets_in: Any = None, order: SortOrder | None = None
-                        ) -> SegmentedSort:
+                        start_offsets_in: Any = None, end_offsets_in: Any = None, order: SortOrder | None = None,
+                        compute_capability: Any = None) -> SegmentedSort:
     """An object that sorts as `segmented_sort` does, for arguments of the same kinds.
 
     Parameters
     ----------
     d_in_keys, d_out_keys, d_in_values, d_out_values, start_offsets_in, end_offsets_in, order
         As in `segmented_sort`.
+    compute_capability : int, tuple, str or list, optional
+        That of the GPUs that the object may run on, such as 90, (9, 0) or "9.0"; a call on another is a RuntimeError.
 
     Returns
     -------
@@ -248,8 +250,9 @@ def make_segmented_sort(d_in_keys: Any, d_out_keys: Any = None, d_in_values: Any
     if order is None:
         raise TypeError("make_segmented_sort() needs the argument `order`")
     (keys, out, values, out_values), buffers = given_once(d_in_keys, d_out_keys, d_in_values, d_out_values)
-    return SegmentedSort((SortOrder(order), bool(buffers)), d_in_keys=keys, d_out_keys=out, d_in_values=values,
-                         d_out_values=out_values, start_offsets_in=start_offsets_in, end_offsets_in=end_offsets_in)
+    return SegmentedSort((SortOrder(order), bool(buffers)), compute_capability, d_in_keys=keys, d_out_keys=out,
+                         d_in_values=values, d_out_values=out_values, start_offsets_in=start_offsets_in,
+                         end_offsets_in=end_offsets_in)
 
 
 def segmented_sort(d_in_keys: Any, d_out_keys: Any = None, d_in_values: Any = None, d_out_values: Any = None,

@@ -64,11 +64,11 @@ class ThreeWayPartition(Algorithm):
 
 
 def make_three_way_partition(d_in: Any, d_first_part_out: Any, d_second_part_out: Any, d_unselected_out: Any,
-                             d_num_selected_out: Any, select_first_part_op: Any, select_second_part_op: Any
-                             ) -> ThreeWayPartition:
+                             d_num_selected_out: Any, select_first_part_op: Any, select_second_part_op: Any,
+                             compute_capability: Any = None) -> ThreeWayPartition:
     """An object that parts items; see `three_way_partition`."""
     return ThreeWayPartition(
-        d_in=d_in, d_first_part_out=d_first_part_out, d_second_part_out=d_second_part_out,
+        (), compute_capability, d_in=d_in, d_first_part_out=d_first_part_out, d_second_part_out=d_second_part_out,
         d_unselected_out=d_unselected_out, d_num_selected_out=d_num_selected_out,
         select_first_part_op=select_first_part_op, select_second_part_op=select_second_part_op)
 

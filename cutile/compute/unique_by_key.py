@@ -54,10 +54,10 @@ class UniqueByKey(Algorithm):
 
 
 def make_unique_by_key(d_in_keys: Any, d_in_items: Any, d_out_keys: Any, d_out_items: Any, d_out_num_selected: Any,
-                       op: Any) -> UniqueByKey:
+                       op: Any, compute_capability: Any = None) -> UniqueByKey:
     """An object that keeps the first of each run of equal keys; see `unique_by_key`."""
-    return UniqueByKey(d_in_keys=d_in_keys, d_in_items=d_in_items, d_out_keys=d_out_keys, d_out_items=d_out_items,
-                       d_out_num_selected=d_out_num_selected, op=op)
+    return UniqueByKey((), compute_capability, d_in_keys=d_in_keys, d_in_items=d_in_items, d_out_keys=d_out_keys,
+                       d_out_items=d_out_items, d_out_num_selected=d_out_num_selected, op=op)
 
 
 def unique_by_key(d_in_keys: Any, d_in_items: Any, d_out_keys: Any, d_out_items: Any, d_out_num_selected: Any, op: Any,

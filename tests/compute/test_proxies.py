@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -36,6 +38,21 @@ def test_compute_capabilities():
     for wrong in ([], (), "", "nine", 9, 9.0, True, [None]):
         with pytest.raises(ValueError, match="compute_capability"):
             compute.make_unary_transform(ProxyArray("f4"), ProxyArray("f4"), OpKind.NEGATE, compute_capability=wrong)
+
+
+@pytest.mark.parametrize("name", [n for n in compute.__all__ if n.startswith("make_")])
+def test_all_objects_are_made_for_compute_capabilities(name):
+    make = getattr(compute, name)
+    given = {"order": compute.SortOrder.ASCENDING, "op": OpKind.PLUS, "h_init": 0, "equal": None, "comp": None,
+             "init_value": 0, "cond": OpKind.IDENTITY, "h_num_output_levels": 9, "h_lower_level": 0, "h_upper_level": 8,
+             "num_samples": 5, "select_first_part_op": OpKind.IDENTITY, "select_second_part_op": OpKind.IDENTITY,
+             "determinism": compute.Determinism.RUN_TO_RUN, "compute_capability": [90, "10.0"]}
+    if "unary" in name:
+        given["op"] = OpKind.NEGATE
+    taken = inspect.signature(make).parameters
+    wide = ("d_out",) if "bound" in name else ()
+    made = make(**{n: given[n] if n in given else ProxyArray(np.uint64 if n in wide else np.int32) for n in taken})
+    assert made.capabilities == ((9, 0), (10, 0))
 
 
 def test_an_object_runs_on_gpus_that_it_was_made_for(monkeypatch):
