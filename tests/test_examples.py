@@ -20,6 +20,8 @@ NEEDS = {"histogram": "skimage", "image_filter": "skimage", "digits": "sklearn",
          "table_statistics": "sklearn"}
 WAITING = {"look_back_scan"}
 FILES = sorted(p.stem for p in EXAMPLES.glob("[a-z]*.py") if p.stem != "demo")
+# Those that launch kernels themselves. Algorithms of cutile.compute launch theirs.
+LAUNCHING = [n for n in FILES if "ct.launch(" in (EXAMPLES / f"{n}.py").read_text()]
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from cutile.pictures.form import problems
 from cutile.pictures.gpus import GPUS
 from cutile.pictures.html import page
 from cutile.pictures.trace import trace
-from tests.test_examples import EXAMPLES, FILES, NEEDS
+from tests.test_examples import EXAMPLES, LAUNCHING, NEEDS
 
 
 @ct.function
@@ -115,11 +115,9 @@ def test_gpus_are_plausible(gpu):
 
 
 LONG = {"gemm", "digits"}  # 20 seconds and more
-OF_ALGORITHMS = {"table_statistics", "top_p"}  # they launch nothing themselves
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.deep) if n in LONG else n for n in FILES
-                                  if n not in OF_ALGORITHMS])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.deep) if n in LONG else n for n in LAUNCHING])
 def test_examples_have_the_form_and_small_pages(name, monkeypatch):
     """The first launch of each kernel of each example."""
     if name in NEEDS:

@@ -10,7 +10,7 @@ import pytest
 import cutile as ct
 from tests.pictures.browser import browser, opened
 from tests.pictures.test_data import product, wrong
-from tests.test_examples import EXAMPLES, FILES, NEEDS
+from tests.test_examples import EXAMPLES, LAUNCHING, NEEDS
 
 pytestmark = pytest.mark.pages
 
@@ -139,7 +139,7 @@ def test_nothing_is_wider_than_the_window(page_of, width):
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", LAUNCHING)
 def test_examples(chromium, name, tmp_path, monkeypatch):
     """Every mode, at some steps of some blocks, of the first launch of each kernel. The time to the first picture is
     printed.
