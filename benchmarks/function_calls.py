@@ -1,9 +1,10 @@
 """What a call of a function made by ct.jit costs the host: python benchmarks/function_calls.py
 
 Beside `ct.launch` of the same kernel, in the same process, for 1, 3, 8 and 16 input arrays with named sizes: a call
-with `out=`, and a call that allocates, beside the library's own `empty`. Microseconds, and the ratio to `ct.launch`.
-Arrays are those of PyTorch and CuPy on a GPU, where there is one, else NumPy's; then `ct.launch` includes the work of
-the interpreter. Figures are medians of rounds in which all take turns.
+with `out=`, and a call that allocates, beside the library's own `empty`. Microseconds; the last columns are what `out=`
+takes beyond `ct.launch`, and what allocating takes beyond `out=` and `empty` together. Arrays are those of PyTorch and
+CuPy on a GPU, where there is one, else NumPy's; then `ct.launch` includes the work of the interpreter. Figures are
+medians of rounds in which all take turns.
 """
 
 import statistics
@@ -20,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import cutile as ct
 
 ROUNDS, CALLS = 15, 200  # calls of a round stay below the length of the driver's queue
-ROW = "{:8} {:>7}  {:>9} {:>9} {:>9} {:>9}  {:>6} {:>6}"
+ROW = "{:8} {:>7}  {:>9} {:>9} {:>9} {:>9}  {:>7} {:>7}"
 
 
 @ct.kernel
@@ -84,7 +85,7 @@ def microseconds(ways: dict[str, Callable[[], Any]], wait: Callable[[], Any]) ->
 
 
 def main() -> None:
-    print(ROW.format("arrays of", "inputs", "launch", "out=", "allocates", "empty", "out=", "alloc."))
+    print(ROW.format("arrays of", "inputs", "launch", "out=", "allocates", "empty", "out=", "alloc."), flush=True)
     for library, (ones, empty, current, wait) in libraries().items():
         for kernel, count in ((of_1, 1), (of_3, 3), (of_8, 8), (of_16, 16)):
             f = ct.jit(kernel, grid=(1,), out=ct.Out("N"))
@@ -94,7 +95,8 @@ def main() -> None:
                                "out": lambda f=f, xs=xs, y=y: f(*xs, out=y), "allocates": lambda f=f, xs=xs: f(*xs),
                                "empty": empty}, wait)
             print(ROW.format(library, count, *(f"{us[n]:.2f}" for n in ("launch", "out", "allocates", "empty")),
-                             f"{us['out'] / us['launch']:.2f}", f"{us['allocates'] / us['launch']:.2f}"))
+                             f"{us['out'] - us['launch']:+.2f}",
+                             f"{us['allocates'] - us['out'] - us['empty']:+.2f}"), flush=True)
 
 
 if __name__ == "__main__":

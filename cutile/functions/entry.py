@@ -32,8 +32,8 @@ def entry(f: TileFunction, first: str | None) -> types.FunctionType:
     source = _source(list(f.parameters.values()), f.kernel.names, [o.name for o in f.outputs], computed, f.keyed, first,
                      [n for n in f.kernel.names if n in f.returned])
     scope = {"_launching": launching, "_kernel": f.launched, "_plans": f.plans, "_given_plans": f.given_plans,
-             "_calls": f.calls,
-             "_type": type, "_missing": f.missing, "_Exception": Exception, "__builtins__": {},
+             "_calls": f.calls, "_type": type, "_missing": f.missing, "_Exception": Exception,
+             "_NotImplemented": NotImplemented, "__builtins__": {},
              **{f"_default_{p.name}": p.default for p in f.parameters.values() if p.default is not p.empty}}
     made: dict[str, Any] = {}
     exec(_compiled(source, f.__name__), scope, made)
@@ -74,7 +74,7 @@ def _source(parameters: Sequence[Parameter], names: Sequence[str], outputs: Sequ
     asked = first if first is not None else _value(outputs[0], outputs) if outputs else "None"
     result = ", ".join(_value(n, outputs) for n in returned)
     lines = [f"def __call__({', '.join(head)}):",
-             *_in_c(outputs, _tuple([_value(n, outputs) for n in names]), result or "None"),
+             *_in_c(outputs, names, result or "None"),
              "    try:",
              *(["        if out is None:",
                 f"            {plan} = _plans[{_tuple(key)}]",
@@ -112,20 +112,30 @@ def _given(outputs: Sequence[str]) -> list[str]:
     return [f"            {', '.join(f'_out_{i}' for i in range(len(outputs)))} = out"]
 
 
-def _in_c(outputs: Sequence[str], arguments: str, result: str) -> list[str]:
-    """The lines that leave a call to C code, where that knows calls like it and allocates nothing."""
-    return [*(["    if out is not None:", "        try:", *(f"    {line}" for line in _given(outputs)),
-               "        except _Exception:", "            _cache = None", "        else:",
-               "            _cache = _kernel.plans.launch_cache"] if outputs else
-              ["    if True:", "        _cache = _kernel.plans.launch_cache"]),
-            "        if _cache is not None:",
-            "            try:",
-            f"                _outcome = _cache.call(stream, _calls, {arguments})",
-            "            except _Exception as _error:",
-            "                _error = _launching.failed(_error)",
-            "                raise _error from _error.__cause__",
-            "            if _outcome is None:",
-            f"                return {result}"]
+def _in_c(outputs: Sequence[str], names: Sequence[str], result: str) -> list[str]:
+    """The lines that leave a call to C code, where that knows calls like it; C code makes the outputs.
+
+    names   of all parameters;  result: what the call returns
+    """
+    given = f"_arguments = {_tuple([_value(n, outputs) for n in names])}"
+    if not outputs:
+        before, unpacked = [given], []
+    else:
+        before = ["if out is None:", f"    _arguments = {_tuple(['None' if n in outputs else n for n in names])}",
+                  "else:", "    try:", *(f"    {line}"[8:] for line in _given(outputs)), f"        {given}",
+                  "    except _Exception:", "        _arguments = ()"]
+        unpacked = ["if out is None:", f"    {_tuple([f'_out_{i}' for i, _ in enumerate(outputs)])} = _outcome"]
+    return ["    _cache = _kernel.plans.launch_cache",
+            "    if _cache is not None:",
+            *(f"        {line}" for line in before),
+            "        try:",
+            "            _outcome = _cache.call(stream, _calls, _arguments)",
+            "        except _Exception as _error:",
+            "            _error = _launching.failed(_error)",
+            "            raise _error from _error.__cause__",
+            "        if _outcome is not _NotImplemented:",
+            *(f"            {line}" for line in unpacked),
+            f"            return {result}"]
 
 
 def _given_key(outputs: Sequence[str]) -> list[str]:

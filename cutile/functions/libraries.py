@@ -21,6 +21,9 @@ Make = Callable[[Any], Any]  # an output, from the first array (None if there is
 StreamOf = Callable[[Any], Any]  # the current stream of the library of the first array, where that is
 
 Fill = bool | int | float | None
+# What makes an output on one device, as C code takes it: a function, its arguments (None: it takes the first array),
+# those by keyword or None, and what to fill the result with or None
+Recipe = tuple[Callable[..., Any], tuple | None, dict[str, Any] | None, Any]
 
 
 class Library:
@@ -35,9 +38,17 @@ class Library:
         """A function that makes an output: on a device, or if that is None where the first array is."""
         raise NotImplementedError
 
+    def recipe(self, shape: tuple[int, ...], dtype: DType, fill: Fill, device: Any, first: Any) -> Recipe:
+        """The same for C code, beside a first array that is on the same device as this one."""
+        return self.maker(shape, dtype, fill, device), None, None, None
+
     def stream(self) -> StreamOf:
         """What gives the current stream."""
         return _no_stream
+
+    def stream_in_c(self, c: Any, first: Any) -> tuple[Any, int | None]:
+        """The same for C code, and a GPU or None: STREAM_OF and GPU in runtime/_calls.c. c: the compiled module"""
+        return self.stream(), None
 
 
 def _no_stream(first: Any) -> None:
@@ -68,6 +79,9 @@ class _NumPy(Library):
 
         return make
 
+    def recipe(self, shape, dtype, fill, device, first):
+        return np.empty, (shape, INFO[dtype].storage), None, _value(fill, dtype)
+
 
 class _Foreign(_NumPy):
     """For arrays in CPU memory of a library that is not known."""
@@ -90,10 +104,7 @@ class _Torch(Library):
         self.torch = torch
 
     def maker(self, shape, dtype, fill, device):
-        torch = self.torch
-        kind = getattr(torch, _TORCH_NAMES.get(dtype.name, dtype.name), None)
-        if kind is None:
-            raise TypeError(f"PyTorch {torch.__version__} has no dtype {dtype.name}")
+        torch, kind = self.torch, self._kind(dtype)
         if dtype is float4_e2m1fn:
             shape = _pairs(shape)
         filled = self._filled(shape, kind, dtype, _value(fill, dtype), device)
@@ -103,6 +114,19 @@ class _Torch(Library):
             return lambda first: first.new_empty(shape, dtype=kind) if first.is_cuda else filled(first)
         return filled if torch.device(device).type == "cpu" else lambda first: torch.empty(shape, dtype=kind,
                                                                                           device=device)
+
+    def recipe(self, shape, dtype, fill, device, first):
+        if first is not None:
+            device = first.device
+        if fill is not None or device is None or device.type != "cuda" or dtype is float4_e2m1fn:
+            return super().recipe(shape, dtype, fill, device, first)
+        return self.torch.empty, (shape,), {"dtype": self._kind(dtype), "device": device}, None
+
+    def _kind(self, dtype: DType) -> Any:
+        kind = getattr(self.torch, _TORCH_NAMES.get(dtype.name, dtype.name), None)
+        if kind is None:
+            raise TypeError(f"PyTorch {self.torch.__version__} has no dtype {dtype.name}")
+        return kind
 
     def _filled(self, shape: tuple, kind: Any, dtype: DType, value: np.ndarray, device: Any) -> Make:
         if dtype.bitwidth < 16 and INFO[dtype].floating or dtype.name == "bfloat16":
@@ -129,6 +153,11 @@ class _Torch(Library):
             return lambda first: raw(first.get_device()) if first.is_cuda else None
         current = self.torch.cuda.current_stream
         return lambda first: current(first.device).cuda_stream if first.is_cuda else None
+
+    def stream_in_c(self, c, first):
+        exchange = getattr(type(first), "__dlpack_c_exchange_api__", None)  # since PyTorch 2.10
+        address = None if exchange is None or not first.is_cuda else c.streams_of(exchange)
+        return (self.stream(), None) if address is None else (address, first.get_device())
 
 
 _TORCH_NAMES = {"bool_": "bool", "float4_e2m1fn": "float4_e2m1fn_x2"}
@@ -164,6 +193,11 @@ class _CuPy(Library):
 
         return make
 
+    def recipe(self, shape, dtype, fill, device, first):
+        if fill is not None or device is not None or not self.lasts:
+            return super().recipe(shape, dtype, fill, device, first)
+        return self.cupy.ndarray, (shape, INFO[dtype].storage), None, None  # C code runs with the array's GPU current
+
     def _ordinal(self, device: Any) -> int:
         if isinstance(device, str):
             return int(device.partition(":")[2] or self.cupy.cuda.runtime.getDevice())
@@ -180,6 +214,12 @@ class _CuPy(Library):
                 return stream()
 
         return of
+
+    def stream_in_c(self, c, first):
+        exported = getattr(sys.modules.get("cupy.cuda.stream"), "__pyx_capi__", {})
+        address = c.address(exported["get_current_stream_ptr"], "intptr_t (void)") if (
+            self.lasts and "get_current_stream_ptr" in exported) else None
+        return (self.stream() if address is None else address), None
 
     def _home(self, first: Any) -> int:
         """The GPU of an array of any library."""

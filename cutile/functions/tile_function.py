@@ -19,6 +19,7 @@ from cutile.functions.entry import entry
 from cutile.functions.out import Out, declared
 from cutile.functions.rules import Rule, nearest, of_function, of_sizes
 from cutile.runtime import launch as launching
+from cutile.runtime import launch_cache
 from cutile.runtime.kernel import Kernel
 
 LIMIT = 1000  # sizes and dtypes for which a function keeps what a call does
@@ -213,45 +214,42 @@ class TileFunction:
              stream: Any) -> Any:
         nothing = bool(wanted) and not self._inout and all(0 in w.shape for w in wanted)
         grid = (0, 0, 0) if nothing else bound.grid()
-        makers, stream_of, lasts = self._allocators(bound, wanted if given is None else ())
-        makers = makers or [_given_already] * len(wanted)
-        first = bound.first and bound.first.value
+        made = wanted if given is None else []
+        makers, library = self._allocators(bound, made)
+        first, stream_of = bound.first and bound.first.value, library.stream()
         outputs = [make(first) for make in makers] if given is None else given
         values = {**bound.values, **{w.output.name: a for w, a in zip(wanted, outputs)}}
         if 0 not in grid:
             asked = first if first is not None else outputs[0] if outputs else None
             launching.launch(stream_of(asked) if stream is None else stream, grid, self.launched,
                              tuple(values[n] for n in self.kernel.names))
-            if lasts and self._lasts:
-                self._keep_in_c(bound, grid, stream_of, inputs, values)
-                self._keep(bound, (grid, stream_of, *makers), inputs, None if given is None else outputs)
+            if library.lasts and self._lasts:
+                self._keep_in_c(bound, grid, library, inputs, values, made)
+                self._keep(bound, (grid, stream_of, *(makers or [_given_already] * len(wanted))), inputs,
+                           None if given is None else outputs)
             self._count_forms(bound)
         returned = [values[n] for n in self.kernel.names if n in self.returned]
         return None if not returned else returned[0] if len(returned) == 1 else tuple(returned)
 
     def _allocators(self, bound: Bound, wanted: Sequence[Planned],
-                    poisoned: bool = False) -> tuple[list[Callable], Callable, bool]:
-        """For each output what makes it, what asks for the current stream, and whether both serve later calls.
+                    poisoned: bool = False) -> tuple[list[Callable], libraries.Library]:
+        """For each output what makes it, and the library that has the current stream.
 
         poisoned   whether outputs without fill are NaN or the lowest integer wherever they are
         """
-        def fill(w: Planned) -> Any:
-            return libraries.lowest(w.dtype) if poisoned and w.output.out.fill is None else w.output.out.fill
-
         first = bound.first
         if first is None:
             pairs = [libraries.of_device(w.output.out.device) for w in wanted]
-            makers = [library.maker(w.shape, w.dtype, fill(w), device)
+            makers = [library.maker(w.shape, w.dtype, _fill(w, poisoned), device)
                       for w, (library, device) in zip(wanted, pairs)]
-            return makers, (pairs[0][0] if pairs else libraries.Library()).stream(), True
+            return makers, pairs[0][0] if pairs else libraries.Library()
         assert first.ref is not None
         library = libraries.of_array(first.value, first.ref, allocates=bool(wanted))
         for w in wanted:
             if w.output.out.device is not None:
                 raise refusal(TypeError(f"{self.__name__}(): output `{w.output.name}` is where the arrays are, so its "
                                         f"ct.Out takes no device"))
-        makers = [library.maker(w.shape, w.dtype, fill(w), None) for w in wanted]
-        return makers, library.stream(), library.lasts
+        return [library.maker(w.shape, w.dtype, _fill(w, poisoned), None) for w in wanted], library
 
     def _keep(self, bound: Bound, plan: tuple, inputs: Sequence[Any], given: Sequence[Any] | None) -> None:
         """Let the next calls like this one go the short way."""
@@ -278,20 +276,29 @@ class TileFunction:
         except TypeError:  # an argument that cannot be hashed
             pass
 
-    def _keep_in_c(self, bound: Bound, grid: tuple, stream_of: Callable, inputs: Sequence[Any],
-                   values: Mapping[str, Any]) -> None:
-        """Let C code run the next calls like this one that are given their outputs. Not where the grid follows from
-        numbers that are no constants: these are not in a signature.
+    def _keep_in_c(self, bound: Bound, grid: tuple, library: libraries.Library, inputs: Sequence[Any],
+                   values: Mapping[str, Any], made: Sequence[Planned]) -> None:
+        """Let C code run the next calls like this one. Not where grid or outputs follow from numbers that are no
+        constants, since these are not in a signature; and without arrays only calls that are given outputs.
+
+        made   the outputs that the call made
         """
-        cache = self.launched.plans.launch_cache
+        cache, first = self.launched.plans.launch_cache, bound.first
         if cache is None or any(not is_array and not self.specs[n].constant for n, is_array in self.keyed):
             return
-        passed = {**values, **dict(zip(self.parameters, inputs, strict=True))}
+        passed = {**values, **dict(zip(self.parameters, inputs, strict=True)), **{w.output.name: None for w in made}}
         names = self.kernel.names
-        asked = bound.first.name if bound.first is not None else self.outputs[0].name if self.outputs else None
+        if first is not None:
+            asked, array = first.name, first.value
+        elif self.outputs and not made:
+            asked, array = self.outputs[0].name, values[self.outputs[0].name]
+        else:
+            return
         if asked in names:
+            source = library.stream_in_c(launch_cache.extension(), array)
+            recipes = tuple(library.recipe(w.shape, w.dtype, w.output.out.fill, None, array) for w in made)
             cache.keep_call(self.calls, tuple(passed[n] for n in names), tuple(values[n] for n in names), grid,
-                            stream_of, names.index(asked))
+                            names.index(asked), *source, recipes)
 
     def explained(self, error: Exception, inputs: Sequence[Any], out: Any) -> Exception:
         """The error to raise when a launch on the short way failed: that of the checks, if they find one."""
@@ -331,7 +338,7 @@ class TileFunction:
         wanted = [planned(bound, o) for o in self.outputs]
         grid = bound.grid()
         first = bound.first and bound.first.value
-        makers, _, _ = self._allocators(bound, wanted, poisoned=True)
+        makers, _ = self._allocators(bound, wanted, poisoned=True)
         outputs = {w.output.name: make(first) for w, make in zip(wanted, makers)}
         return grid, self.launched, tuple({**bound.values, **outputs}[n] for n in self.kernel.names)
 
@@ -450,6 +457,10 @@ class _Uncounted(dict):
 
     def setdefault(self, key: Any, default: Any = None) -> Any:
         return default
+
+
+def _fill(w: Planned, poisoned: bool) -> Any:
+    return libraries.lowest(w.dtype) if poisoned and w.output.out.fill is None else w.output.out.fill
 
 
 def _given_already(first: Any) -> None:

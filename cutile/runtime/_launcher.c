@@ -4,8 +4,8 @@
    signature says what of the arguments a launch depends on: it is cheaper and finer than the key of
    runtime/launch_key.py, which says what its parts mean. `launch` looks a launch up, checks that the dependencies of
    its program are unchanged and that the GPU's context is current, writes addresses and numbers to their places, and
-   calls the driver. Launches in CPU memory go on in _host_launch.c. Whatever is out of the ordinary is left to Python,
-   before anything is done.
+   calls the driver. Launches in CPU memory go on in _host_launch.c; _calls.c has calls of functions. Whatever is out of
+   the ordinary is left to Python, before anything is done.
 */
 
 #include "_launcher.h"
@@ -36,8 +36,9 @@ typedef struct {
     uint32_t major, minor;
     void *previous, *allocate, *export, *import;
     Borrow borrow;
+    void *current_stream; /* a DeviceStream */
 } Exchange;
-enum { DLPACK_MAJOR = 1, DLPACK_CPU = 1, DLPACK_CUDA = 2 };
+enum { DLPACK_MAJOR = 1, DLPACK_CPU = 1 };
 
 typedef int (*Launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
                       void **);
@@ -151,7 +152,7 @@ static int read_int(Reading *r, PyObject *o, int constant)
     return part(r, n == (int32_t)n ? INT : WIDE) && value(r, (uint64_t)n);
 }
 
-static int read_constant(Reading *r, PyObject *o)
+int read_constant(Reading *r, PyObject *o)
 {
     if (PyLong_CheckExact(o))
         return read_int(r, o, 1);
@@ -160,7 +161,7 @@ static int read_constant(Reading *r, PyObject *o)
     return !PyTuple_CheckExact(o) && part(r, CONSTANT) && identity(r, o);
 }
 
-static int read_one(Reading *r, PyObject *o, PyObject *kinds)
+int read_argument(Reading *r, PyObject *o, PyObject *kinds)
 {
     PyObject *found = PyDict_GetItemWithError(kinds, (PyObject *)Py_TYPE(o));
     uint64_t kind = found == NULL ? 0 : PyLong_AsUnsignedLongLong(found);
@@ -186,7 +187,7 @@ static int read_one(Reading *r, PyObject *o, PyObject *kinds)
 
 /* constants: a byte for each parameter, 1 if it is annotated ct.Constant; kinds: of arguments, by their class: a number
    from above, or the address of a function that lends a tensor */
-static int read_all(Reading *r, PyObject *args, PyObject *constants, PyObject *kinds)
+int read_all(Reading *r, PyObject *args, PyObject *constants, PyObject *kinds)
 {
     char *flags;
     Py_ssize_t n;
@@ -194,19 +195,18 @@ static int read_all(Reading *r, PyObject *args, PyObject *constants, PyObject *k
         return NO;
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *o = PyTuple_GetItem(args, i);
-        if (!(flags[i] ? read_constant(r, o) : read_one(r, o, kinds)))
+        if (!(flags[i] ? read_constant(r, o) : read_argument(r, o, kinds)))
             return NO;
     }
     return PyErr_Occurred() == NULL;
 }
 
-static PyObject *signature_of(const Reading *r)
+PyObject *signature_of(const Reading *r)
 {
     return PyBytes_FromStringAndSize((const char *)r->parts, r->n_parts * (Py_ssize_t)sizeof(uint64_t));
 }
 
-/* The answer "leave it to Python". An error that is no Exception, such as KeyboardInterrupt, is raised instead. */
-static PyObject *not_here(void)
+PyObject *not_here(void)
 {
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
         return NULL;
@@ -214,9 +214,14 @@ static PyObject *not_here(void)
     return Py_NewRef(Py_NotImplemented);
 }
 
+static const Exchange *exchange_of(PyObject *capsule)
+{
+    return PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
+}
+
 static PyObject *lender(PyObject *self, PyObject *capsule)
 {
-    const Exchange *e = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
+    const Exchange *e = exchange_of(capsule);
     if (e == NULL)
         return NULL;
     if (e->major != DLPACK_MAJOR || e->borrow == NULL)
@@ -224,9 +229,31 @@ static PyObject *lender(PyObject *self, PyObject *capsule)
     return PyLong_FromUnsignedLongLong((uintptr_t)e->borrow);
 }
 
+static PyObject *streams_of(PyObject *self, PyObject *capsule)
+{
+    const Exchange *e = exchange_of(capsule);
+    if (e == NULL)
+        return NULL;
+    if (e->major != DLPACK_MAJOR || e->borrow == NULL || e->current_stream == NULL)
+        Py_RETURN_NONE;
+    return PyLong_FromUnsignedLongLong((uintptr_t)e->current_stream);
+}
+
+/* The pointer of a capsule; None if the capsule has another name. */
+static PyObject *address(PyObject *self, PyObject *args)
+{
+    PyObject *capsule;
+    const char *name;
+    if (!PyArg_ParseTuple(args, "Os", &capsule, &name))
+        return NULL;
+    if (!PyCapsule_IsValid(capsule, name))
+        Py_RETURN_NONE;
+    return PyLong_FromUnsignedLongLong((uintptr_t)PyCapsule_GetPointer(capsule, name));
+}
+
 /* ---------------------------------------------------------------- launching */
 
-static int read_grid(PyObject *grid, long limit, unsigned *out)
+int read_grid(PyObject *grid, long limit, unsigned *out)
 {
     if (!PyTuple_CheckExact(grid) || PyTuple_Size(grid) > 3)
         return NO;
@@ -354,8 +381,7 @@ static PyObject *record(PyObject *self, PyObject *args)
     return out;
 }
 
-/* Whether the settings that matter here are not set anywhere. watch: as settings.watch makes it */
-static int untouched(PyObject *watch)
+int untouched(PyObject *watch)
 {
     if (PyByteArray_AsString(PyTuple_GetItem(watch, 0))[0]) { /* otherwise nothing has ever been overridden */
         PyObject *overrides = PyObject_CallNoArgs(PyTuple_GetItem(watch, 1));
@@ -373,7 +399,7 @@ static int untouched(PyObject *watch)
     return PyErr_Occurred() == NULL;
 }
 
-static int read_stream(PyObject *stream, PyObject *readers, uint64_t *out)
+int read_stream(PyObject *stream, PyObject *readers, uint64_t *out)
 {
     PyObject *reader = PyDict_GetItemWithError(readers, (PyObject *)Py_TYPE(stream)), *number;
     if (reader == NULL)
@@ -386,44 +412,36 @@ static int read_stream(PyObject *stream, PyObject *readers, uint64_t *out)
 
 /* Tells PyTorch which tensors are written to. NO, with nothing done, if one of them requires grad while grad mode is
    on: Python decides about that. `written` is None, or a function that raises the versions of tensors, a function that
-   says whether grad mode is on, and the positions of the tensors among the arguments (autograd.for_c). */
-static int told(PyObject *written, PyObject *args)
+   says whether grad mode is on, and the positions of the tensors among the arguments (autograd.for_c). passed: the
+   arguments, with None in the place of those that nobody has seen yet, whose versions stay as they are */
+static int told(PyObject *written, PyObject *args, PyObject *passed)
 {
     if (written == Py_None)
         return YES;
-    Py_ssize_t n = PyTuple_Size(written) - 2;
-    PyObject *tensors = PyTuple_New(n);
+    PyObject *tensors = PyList_New(0);
     int ok = tensors != NULL;
-    for (Py_ssize_t i = 0; ok && i < n; i++) {
-        PyObject *t = PyTuple_GetItem(args, PyLong_AsSsize_t(PyTuple_GetItem(written, i + 2)));
-        PyObject *needs = PyObject_GetAttr(t, n_requires_grad);
+    for (Py_ssize_t i = 2; ok && i < PyTuple_Size(written); i++) {
+        Py_ssize_t at = PyLong_AsSsize_t(PyTuple_GetItem(written, i));
+        if (PyTuple_GetItem(passed, at) == Py_None)
+            continue;
+        PyObject *t = PyTuple_GetItem(args, at), *needs = PyObject_GetAttr(t, n_requires_grad);
         Py_XDECREF(needs);
         if (needs == Py_True) {
             needs = PyObject_CallNoArgs(PyTuple_GetItem(written, 1));
             Py_XDECREF(needs);
         }
-        ok = needs == Py_False && PyTuple_SetItem(tensors, i, Py_NewRef(t)) == 0;
+        ok = needs == Py_False && PyList_Append(tensors, t) == 0;
     }
-    PyObject *done = ok ? PyObject_CallFunctionObjArgs(PyTuple_GetItem(written, 0), tensors, NULL) : NULL;
-    Py_XDECREF(done);
+    if (ok && PyList_Size(tensors) > 0) {
+        PyObject *done = PyObject_CallFunctionObjArgs(PyTuple_GetItem(written, 0), tensors, NULL);
+        ok = done != NULL;
+        Py_XDECREF(done);
+    }
     Py_XDECREF(tensors);
-    return done != NULL;
+    return ok;
 }
 
 /* ---------------------------------------------------------------- LaunchCache */
-
-enum { RECORD, COMPARISONS, PREPARED, WRITTEN, CHOICES, STREAMS, KEPT, ITEMS }; /* of an entry */
-
-typedef struct {
-    PyObject_HEAD
-    PyObject *entries;   /* by signature */
-    PyObject *kinds;     /* of arguments, by class: one from above, or the address of a function that lends a tensor */
-    PyObject *constants; /* bytes: 1 for each parameter that is annotated ct.Constant, else 0 */
-    PyObject *watch;     /* settings, as settings.watch makes it */
-    PyObject *host_watch; /* more settings, of launches on the host */
-    long grid_limit;     /* blocks along an axis, at most */
-    Py_ssize_t capacity; /* entries, at most */
-} LaunchCache;
 
 static PyObject *cache_new(PyTypeObject *type, PyObject *args, PyObject *names)
 {
@@ -552,7 +570,8 @@ static int in_usual_mode(void)
 }
 
 /* A launch on arrays in CPU memory. The error is that of the code that ran. */
-static PyObject *run_on_host(LaunchCache *c, PyObject *entry, const Reading *r, const unsigned *grid, PyObject *args)
+static PyObject *run_on_host(LaunchCache *c, PyObject *entry, const Reading *r, const unsigned *grid, PyObject *args,
+                             PyObject *passed)
 {
     PyObject *key = Py_BuildValue("(III)", grid[0], grid[1], grid[2]), *result = NULL;
     PyObject *record = key == NULL ? NULL : PyDict_GetItemWithError(PyTuple_GetItem(entry, RECORD), key);
@@ -562,7 +581,7 @@ static PyObject *run_on_host(LaunchCache *c, PyObject *entry, const Reading *r, 
         return not_here();
     Py_INCREF(record); /* other threads may change the dictionary */
     PyObject *arguments = host_arguments(record, r);
-    int ready = arguments != NULL && told(PyTuple_GetItem(entry, WRITTEN), args);
+    int ready = arguments != NULL && told(PyTuple_GetItem(entry, WRITTEN), args, passed);
     if (ready)
         result = launch_on_host(record, arguments);
     Py_XDECREF(arguments);
@@ -573,18 +592,35 @@ static PyObject *run_on_host(LaunchCache *c, PyObject *entry, const Reading *r, 
     return result == NULL ? NULL : Py_NewRef(Py_None);
 }
 
-/* The launch of an entry. stream: an object, or NULL where `r` could not be told one */
-static PyObject *launch_entry(LaunchCache *c, PyObject *entry, const Reading *r, PyObject *stream,
-                              const unsigned *grid, PyObject *args)
+int is_on_host(PyObject *entry)
 {
-    if (PyTuple_GetItem(entry, STREAMS) == Py_None)
-        return run_on_host(c, entry, r, grid, args);
-    uint64_t function = 0, number;
-    int code = stream != NULL && read_stream(stream, PyTuple_GetItem(entry, STREAMS), &number)
-            && unchanged(PyTuple_GetItem(entry, COMPARISONS))
+    return PyTuple_GetItem(entry, STREAMS) == Py_None;
+}
+
+int may_launch(PyObject *entry)
+{
+    Head h;
+    char *bytes;
+    Py_ssize_t size;
+    void *context;
+    if (is_on_host(entry))
+        return YES;
+    if (PyBytes_AsStringAndSize(PyTuple_GetItem(entry, RECORD), &bytes, &size) < 0)
+        return NO;
+    memcpy(&h, bytes, sizeof h);
+    return ((Current)(uintptr_t)h.current)(&context) == 0 && (uintptr_t)context == h.context;
+}
+
+PyObject *launch_entry(LaunchCache *c, PyObject *entry, const Reading *r, uint64_t stream, const unsigned *grid,
+                       PyObject *args, PyObject *passed)
+{
+    if (is_on_host(entry))
+        return run_on_host(c, entry, r, grid, args, passed);
+    uint64_t function = 0;
+    int code = unchanged(PyTuple_GetItem(entry, COMPARISONS))
             && choose(PyTuple_GetItem(entry, CHOICES), grid, &function)
-            && told(PyTuple_GetItem(entry, WRITTEN), args)
-        ? queue(PyTuple_GetItem(entry, RECORD), r, grid, function, number) : -1;
+            && told(PyTuple_GetItem(entry, WRITTEN), args, passed)
+        ? queue(PyTuple_GetItem(entry, RECORD), r, grid, function, stream) : -1;
     if (code == 0)
         return Py_NewRef(Py_None);
     return code == -1 ? not_here() : Py_BuildValue("(iO)", code, PyTuple_GetItem(entry, PREPARED));
@@ -599,72 +635,14 @@ static PyObject *cache_launch(PyObject *self, PyObject *const *a, Py_ssize_t n)
     r.n_parts = r.n_values = 0;
     r.kept = NULL;
     unsigned grid[3];
+    uint64_t stream = 0;
     PyObject *entry;
     if (!untouched(c->watch) || !read_grid(a[1], c->grid_limit, grid) || !find(c, &r, a[2], &entry) || entry == NULL)
         return not_here();
     Py_INCREF(entry);
-    PyObject *out = launch_entry(c, entry, &r, a[0], grid, a[2]);
+    PyObject *out = is_on_host(entry) || read_stream(a[0], PyTuple_GetItem(entry, STREAMS), &stream)
+        ? launch_entry(c, entry, &r, stream, grid, a[2], a[2]) : not_here();
     Py_DECREF(entry);
-    return out;
-}
-
-/* Calls: launches whose grid and stream follow from the arguments. In a table of calls, a signature leads to a tuple */
-enum { LAUNCHED, GRID, STREAM_OF, ASKED, CALL_KEPT, CALL_ITEMS };
-
-static PyObject *cache_call(PyObject *self, PyObject *const *a, Py_ssize_t n)
-{
-    LaunchCache *c = (LaunchCache *)self;
-    if (n != 3 || !PyDict_Check(a[1]))
-        return PyErr_Format(PyExc_TypeError, "call() takes stream, calls, arguments");
-    Reading r;
-    r.n_parts = r.n_values = 0;
-    r.kept = NULL;
-    unsigned grid[3];
-    PyObject *key = NULL, *plan = NULL, *entry = NULL, *stream = NULL, *out = NULL;
-    if (untouched(c->watch) && read_all(&r, a[2], c->constants, c->kinds) && (key = signature_of(&r)) != NULL
-        && (plan = Py_XNewRef(PyDict_GetItemWithError(a[1], key))) != NULL
-        && (entry = Py_XNewRef(PyDict_GetItemWithError(c->entries, PyTuple_GetItem(plan, LAUNCHED)))) != NULL
-        && read_grid(PyTuple_GetItem(plan, GRID), c->grid_limit, grid)) {
-        if (a[0] != Py_None)
-            stream = Py_NewRef(a[0]);
-        else if (PyTuple_GetItem(entry, STREAMS) != Py_None) {
-            PyObject *array = PyTuple_GetItem(a[2], PyLong_AsSsize_t(PyTuple_GetItem(plan, ASKED)));
-            stream = PyObject_CallFunctionObjArgs(PyTuple_GetItem(plan, STREAM_OF), array, NULL);
-        }
-        out = launch_entry(c, entry, &r, stream, grid, a[2]);
-    } else
-        out = not_here();
-    Py_XDECREF(key);
-    Py_XDECREF(plan);
-    Py_XDECREF(entry);
-    Py_XDECREF(stream);
-    return out;
-}
-
-static PyObject *cache_keep_call(PyObject *self, PyObject *const *a, Py_ssize_t n)
-{
-    LaunchCache *c = (LaunchCache *)self;
-    if (n != 6 || !PyDict_Check(a[0]) || !PyTuple_CheckExact(a[3]) || !PyLong_CheckExact(a[5]))
-        return PyErr_Format(PyExc_TypeError, "keep_call() takes calls, arguments, those of the launch, grid, a "
-                                             "function for the stream, a position");
-    Reading call = {.kept = PyList_New(0)}, launched = {.kept = NULL};
-    PyObject *key = NULL, *to = NULL, *plan = NULL, *out = NULL;
-    if (call.kept == NULL)
-        return NULL;
-    if (!read_all(&call, a[1], c->constants, c->kinds) || !read_all(&launched, a[2], c->constants, c->kinds)
-        || call.n_values != launched.n_values) /* an argument that calls leave out is a launch value */
-        out = not_here() == NULL ? NULL : Py_NewRef(Py_False);
-    else if ((key = signature_of(&call)) != NULL && (to = signature_of(&launched)) != NULL
-             && (plan = PyTuple_Pack(CALL_ITEMS, to, a[3], a[4], a[5], call.kept)) != NULL) {
-        if (PyDict_Size(a[0]) >= c->capacity)
-            PyDict_Clear(a[0]);
-        if (PyDict_SetItem(a[0], key, plan) == 0)
-            out = Py_NewRef(Py_True);
-    }
-    Py_XDECREF(key);
-    Py_XDECREF(to);
-    Py_XDECREF(plan);
-    Py_DECREF(call.kept);
     return out;
 }
 
@@ -678,12 +656,15 @@ static PyMethodDef cache_methods[] = {
      "launch(stream, grid, arguments) -> None where the launch was found and queued, (the driver's error, prepared\n"
      "launch) where the driver refused it, or NotImplemented, with nothing done"},
     {"call", (PyCFunction)(void (*)(void))cache_call, METH_FASTCALL,
-     "call(stream, calls, arguments) -> as launch(), of a call that is in a dictionary of calls. stream: None for\n"
-     "the current one of the array's library"},
+     "call(stream, calls, arguments) -> the outputs that were made, as a tuple, where a call like this one is in a\n"
+     "dictionary of calls and was launched; NotImplemented, with nothing done, otherwise. arguments: None for outputs\n"
+     "to make;  stream: None for the current one of the array's library"},
     {"keep_call", (PyCFunction)(void (*)(void))cache_keep_call, METH_FASTCALL,
-     "keep_call(calls, arguments, launched, grid, stream_of, asked) -> whether calls with arguments like these were\n"
-     "put into a dictionary. launched: the arguments of their launch, which differ where a constant was left out;\n"
-     "stream_of: gives the current stream for an array, the argument at position `asked`"},
+     "keep_call(calls, arguments, launched, grid, first, stream_of, gpu, recipes) -> whether calls with arguments\n"
+     "like these were put into a dictionary. arguments: None for outputs to make;  launched: those of their launch,\n"
+     "which differ also where a constant was left out;  first, stream_of, gpu: as in _calls.c;  recipes: for each\n"
+     "output to make a function, its arguments (None: it takes the first array), those by keyword or None, and what\n"
+     "to fill it with or None"},
     {"lookup", cache_lookup, METH_O,
      "lookup(arguments) -> the prepared launch for arguments like these or None; NotImplemented for unusual ones"},
     {"insert", (PyCFunction)(void (*)(void))cache_insert, METH_FASTCALL,
@@ -809,7 +790,7 @@ static PyObject *prepared_launch(PyObject *self, PyObject *stream)
     Prepared *p = (Prepared *)self;
     uint64_t number, function = 0;
     if (!untouched(p->watch) || !read_stream(stream, p->streams, &number) || !choose(p->choices, p->grid, &function)
-        || !told(p->written, p->arguments))
+        || !told(p->written, p->arguments, p->arguments))
         return not_here();
     int code = queue(p->record, &p->reading, p->grid, function, number);
     return code == -1 ? not_here() : code == 0 ? Py_NewRef(Py_None) : PyLong_FromLong(code);
@@ -836,6 +817,10 @@ static PyMethodDef methods[] = {
     {"lender", lender, METH_O,
      "lender(capsule) -> the address of a function that lends tensors, from a class's __dlpack_c_exchange_api__,\n"
      "or None"},
+    {"streams_of", streams_of, METH_O,
+     "streams_of(capsule) -> the address of a function that gives the current stream of a GPU, from the same, or None"},
+    {"address", address, METH_VARARGS,
+     "address(capsule, name) -> what a capsule points to, None if it has another name"},
     {"record", record, METH_VARARGS,
      "record(launch, current, function, context, image, how) -> a launch as insert() takes it: addresses of\n"
      "cuLaunchKernel and cuCtxGetCurrent, handles, the first 8 bytes of each parameter, and for each a byte that says\n"
@@ -860,8 +845,9 @@ PyMODINIT_FUNC PyInit__launcher(void)
             return NULL;
     PyObject *m = PyModule_Create(&module), *cache = PyType_FromSpec(&cache_spec);
     PyObject *prepared = PyType_FromSpec(&prepared_spec);
-    int ok = m != NULL && start_host_launches() && cache != NULL && PyModule_AddObjectRef(m, "LaunchCache", cache) == 0
-        && prepared != NULL && PyModule_AddObjectRef(m, "Prepared", prepared) == 0;
+    int ok = m != NULL && start_host_launches() && start_calls() && cache != NULL
+        && PyModule_AddObjectRef(m, "LaunchCache", cache) == 0 && prepared != NULL
+        && PyModule_AddObjectRef(m, "Prepared", prepared) == 0;
     for (size_t i = 0; ok && i < sizeof numbers / sizeof *numbers; i++)
         ok = PyModule_AddIntConstant(m, numbers[i].name, numbers[i].value) == 0;
     Py_XDECREF(cache);

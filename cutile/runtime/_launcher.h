@@ -45,6 +45,47 @@ static inline int identity(Reading *r, PyObject *o)
     return part(r, (uintptr_t)o) && (r->kept == NULL || PyList_Append(r->kept, o) == 0);
 }
 
+enum { DLPACK_CUDA = 2 };
+typedef int (*DeviceStream)(int32_t, int32_t, void **); /* the current stream of a device, as DLPack declares it */
+
+enum { RECORD, COMPARISONS, PREPARED, WRITTEN, CHOICES, STREAMS, KEPT, ITEMS }; /* of an entry of a LaunchCache */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *entries;   /* by signature */
+    PyObject *kinds;     /* of arguments, by class: one from above, or the address of a function that lends a tensor */
+    PyObject *constants; /* bytes: 1 for each parameter that is annotated ct.Constant, else 0 */
+    PyObject *watch;     /* settings, as settings.watch makes it */
+    PyObject *host_watch; /* more settings, of launches on the host */
+    long grid_limit;     /* blocks along an axis, at most */
+    Py_ssize_t capacity; /* entries, at most */
+} LaunchCache;
+
+/* _launcher.c */
+
+/* kinds: as in a LaunchCache */
+int read_argument(Reading *r, PyObject *o, PyObject *kinds);
+int read_constant(Reading *r, PyObject *o);
+int read_all(Reading *r, PyObject *args, PyObject *constants, PyObject *kinds);
+PyObject *signature_of(const Reading *r);
+int read_grid(PyObject *grid, long limit, unsigned *out);
+int read_stream(PyObject *stream, PyObject *readers, uint64_t *out);
+/* The answer "leave it to Python". An error that is no Exception, such as KeyboardInterrupt, is raised instead. */
+PyObject *not_here(void);
+/* Whether the settings that matter here are not set anywhere. watch: as settings.watch makes it */
+int untouched(PyObject *watch);
+int is_on_host(PyObject *entry);
+/* Whether this thread has the context current in which the entry's code is. */
+int may_launch(PyObject *entry);
+/* None, NotImplemented, or what the driver refused. passed: as in `told` */
+PyObject *launch_entry(LaunchCache *c, PyObject *entry, const Reading *r, uint64_t stream, const unsigned *grid,
+                       PyObject *args, PyObject *passed);
+
+/* _calls.c */
+PyObject *cache_call(PyObject *self, PyObject *const *a, Py_ssize_t n);
+PyObject *cache_keep_call(PyObject *self, PyObject *const *a, Py_ssize_t n);
+int start_calls(void);
+
 /* _host_launch.c */
 int read_numpy(Reading *r, PyObject *a);
 PyObject *host_arguments(PyObject *record, const Reading *r);

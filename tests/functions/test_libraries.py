@@ -1,5 +1,6 @@
 """Outputs of the libraries of arrays, and their current streams."""
 
+import os
 import sys
 import types
 
@@ -7,6 +8,8 @@ import numpy as np
 import pytest
 
 import cutile as ct
+from cutile.runtime import launch as launching
+from cutile.runtime import launch_cache
 from tests.functions.kernels import scaled, softmax
 from tests.functions.shows import shows
 from tests.gpu.arrays import Cuda
@@ -123,6 +126,20 @@ def test_parameters_and_modes_of_pytorch():
         assert type(softmax(x)) is torch.Tensor
     with torch.inference_mode():
         assert softmax(torch.ones(2, 4)).is_inference()
+
+
+def test_repeated_calls_on_tensors(monkeypatch):
+    """C code makes their outputs, where it is there."""
+    torch = pytorch()
+    x = torch.rand(2, 4)
+    before = softmax(x)
+    if launch_cache.extension() is not None and "CUTILE_CHECK" not in os.environ:
+        monkeypatch.setattr(launching, "launch", lambda *a: pytest.fail("Python code ran the launch"))
+    assert torch.equal(softmax(x), before) and softmax(x) is not before
+    with torch.inference_mode():
+        assert softmax(x).is_inference()
+    grad = torch.rand(2, 4, requires_grad=True)
+    assert torch.allclose(softmax(grad), torch.softmax(grad, 1)) and not softmax(grad).requires_grad
 
 
 def test_without_arrays_on_the_current_device_of_pytorch():

@@ -387,7 +387,7 @@ def test_numbers_before_the_first_array():
     f = ct.jit(k, grid=(1,), out=ct.Out("N"))
     for n in (1, 2, 3):
         assert np.array_equal(f(n, LINE[:4]), LINE[:4] + n)
-    assert f.plans
+    assert f.plans or f.calls
 
 
 def test_the_short_way_is_taken(monkeypatch):
@@ -472,6 +472,25 @@ def test_calls_without_outputs_run_in_c(no_python):
     f(x)
     no_python()
     assert f(x) is x and np.array_equal(x, LINE * 4)
+
+
+@shows("JIT-7.poison", "JIT-7.fill", "JIT-11.returns")
+def test_calls_that_make_their_outputs_run_in_c(no_python):
+    @ct.kernel
+    def some(x: ct.Array["N"], y, kept, n):  # outputs in the middle, of which not all is stored to
+        ct.store(y, 0, ct.load(x, 0, 4) * 2)
+        ct.store(kept, 1, ct.full((4,), n, ct.int16) + ct.arange(4, dtype=ct.int16))
+
+    f = ct.jit(some, grid=(1,), out=(ct.Out("N", name="y"), ct.Out("N", ct.int16, fill=7, name="kept")))
+    whole = ct.jit(softmax_kernel, grid="M", out=ct.Out("M N"), defaults={"TILE": lambda N: 1 << (N - 1).bit_length()})
+    before = f(LINE, 5)
+    whole(X)
+    no_python()
+    y, kept = f(LINE + 1, 6)
+    assert y.dtype == np.float32 and np.array_equal(y[:4], 2 * (LINE + 1)[:4]) and np.isnan(y[4:]).all()
+    assert kept.dtype == np.int16 and kept.tolist() == [7] * 4 + [6, 7, 8, 9] + [7] * 2
+    assert y is not before[0] and before[1].tolist() == [7] * 4 + [5, 6, 7, 8] + [7] * 2
+    assert np.allclose(whole(X), expected(X), rtol=1e-5) and whole(X) is not whole(X)
 
 
 def test_what_c_code_does_not_know_python_runs(no_python):

@@ -109,20 +109,33 @@ def _lend(t: LentTensor, out: Any) -> int:
     return 0
 
 
+@ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
+def _stream_of(kind: int, ordinal: int, out: Any) -> int:
+    """The current stream of GPU 1 is 401, and so on."""
+    out[0] = 400 + ordinal
+    return 0 if kind == _DEVICES["cuda"] else -1
+
+
 class _Exchange(ctypes.Structure):
     """The start of DLPack's DLPackExchangeAPI."""
 
     _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("others", ctypes.c_void_p * 4),
-                ("lend", ctypes.c_void_p)]
+                ("lend", ctypes.c_void_p), ("stream_of", ctypes.c_void_p)]
 
 
 def exchange(major: int = 1) -> Any:
     """What torch.Tensor has as __dlpack_c_exchange_api__."""
-    table = _Exchange(major, 3, (ctypes.c_void_p * 4)(), ctypes.cast(_lend, ctypes.c_void_p))
+    functions = (ctypes.cast(f, ctypes.c_void_p) for f in (_lend, _stream_of))
+    table = _Exchange(major, 3, (ctypes.c_void_p * 4)(), *functions)
     _tables.append(table)
+    return capsule(ctypes.addressof(table), b"dlpack_exchange_api")
+
+
+def capsule(address: int, name: bytes) -> Any:
+    """A capsule with an address and a name, both of which must stay."""
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    return new(ctypes.addressof(table), b"dlpack_exchange_api", None)
+    return new(address, name, None)
 
 
 _tables: list[_Exchange] = []  # capsules do not own them

@@ -1,5 +1,6 @@
 """Launches repeated in C: they do what those in Python do, on any arguments, and leave alone what is unusual."""
 
+import ctypes
 import enum
 import gc
 import math
@@ -430,6 +431,124 @@ def test_without_the_extension(monkeypatch, libraries, gpu):
     for _ in range(2):
         ct.launch(0, (1,), k, (X, Y, 1.0, 16))
     assert gpu.names().count("cuLaunchKernel") == 2 and IN_C not in gpu.names()
+
+
+# ------------------------------------------------------------------ calls, which make their outputs
+
+
+def empty(shape, pointer, fills=None):
+    a = CuPyArray(pointer, shape, (2,))
+    a.fill = lambda value: fills.append(value)
+    return a
+
+
+@pytest.fixture
+def calls(c, gpu):
+    """A function that keeps a call of `scaling` whose output `make` makes, and gives what calls such calls."""
+    def kept(make, arguments=((50,), 8192), named=None, fill=None, stream_of=lambda x: 5, gpu_of=None, x=X, y=Y):
+        k, table = scaling(), {}
+        ct.launch(77, (3,), k, (x, y, 2.5, 16))
+        cache = k.plans.launch_cache
+        assert cache.keep_call(table, (x, None, 2.5, 16), (x, y, 2.5, 16), (3,), 0, stream_of, gpu_of,
+                               ((make, arguments, named, fill),)) is True
+        gpu.calls.clear()
+        return lambda x=x, f=1.0, stream=None: cache.call(stream, table, (x, None, f, 16))
+
+    return kept
+
+
+def last_values(fake):
+    """The addresses of both arrays in the last launch, and the number."""
+    parameters = fake.launches[-1]["parameters"]
+    return struct.unpack("<Q", parameters[0])[0], struct.unpack("<Q", parameters[3])[0], struct.unpack(
+        "<f", parameters[6])[0]
+
+
+def test_a_call_makes_its_output(calls, gpu):
+    fills, pointers = [], iter((16384, 32768))
+    call = calls(lambda shape, fills: empty(shape, next(pointers), fills), ((50,),), {"fills": fills}, fill=3)
+    for x, f, pointer in ((X, 1.0, 16384), (CuPyArray(65536, (48,), (1,)), 2.0, 32768)):
+        out, = call(x, f)
+        assert out.data.ptr == pointer and last_values(gpu) == (x.data.ptr, pointer, f)
+    assert gpu.names() == [IN_C] * 2 and fills == [3, 3] and gpu.launches[-1]["grid"] == (3, 1, 1)
+
+
+def test_an_output_may_be_made_of_the_first_array(calls, gpu):
+    seen = []
+    call = calls(lambda first: seen.append(first) or empty((50,), 16384), None)
+    assert call()[0].data.ptr == 16384 and seen == [X]
+
+
+@pytest.mark.parametrize("make", [lambda *a: CuPyArray(16388, (50,), (2,)), lambda *a: CuPyArray(16384, (49,), (2,)),
+                                  lambda *a: CuPyArray(16384, (50,), (2,), device=1), lambda *a: None,
+                                  lambda *a: CuPyArray(16384, (50,), (2,), "f8"), lambda *a: 1 / 0])
+def test_an_output_that_is_not_as_before(calls, gpu, make):
+    call = calls(make)
+    assert call() is NotImplemented and gpu.names() == []
+
+
+def test_nothing_is_made_for_a_launch_that_is_not_for_here(calls, gpu):
+    made = []
+    call = calls(lambda *a: made.append(a) or Y)
+    assert call(CuPyArray(4096, (47,), (1,))) is NotImplemented  # a call that nobody has made
+    gpu.contexts[:] = [0x1001]
+    assert call() is NotImplemented and not made and IN_C not in gpu.names()
+    gpu.contexts[:] = [0x1000]
+    assert call() == (Y,) and len(made) == 1
+
+
+def test_a_call_that_the_driver_refuses(calls, gpu):
+    call = calls(lambda *a: Y)
+    gpu.fails[IN_C] = 700
+    assert call() is NotImplemented
+
+
+def test_an_interrupt_while_an_output_is_made(calls):
+    def interrupted(*a):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        calls(interrupted)()
+
+
+def test_streams_of_calls(c, calls, gpu):
+    current = ctypes.CFUNCTYPE(ctypes.c_ssize_t)(lambda: 9)
+    name = b"intptr_t (void)"
+    of_thread = extension.capsule(ctypes.cast(current, ctypes.c_void_p).value, name)
+    of_gpu = c.streams_of(extension.exchange())
+    assert c.address(of_thread, "another") is None and c.streams_of(extension.exchange(major=2)) is None
+    for stream_of, ordinal, number in ((lambda x: x.data.ptr, None, 4096), (of_gpu, 1, 401),
+                                       (c.address(of_thread, name.decode()), None, 9)):
+        call = calls(lambda *a: Y, stream_of=stream_of, gpu_of=ordinal)
+        for given in (None, 7):
+            assert call(stream=given) == (Y,)
+            assert gpu.launches[-1]["stream"] == (number if given is None else given)
+
+
+def test_several_outputs_between_other_arguments(c, gpu):
+    @ct.kernel
+    def k(a, x, b, y):
+        ct.store(a, 0, ct.load(x, 0, 4) + ct.load(y, 0, 4))
+        ct.store(b, 0, ct.load(x, 0, 4))
+
+    arrays = [CuPyArray(n * 4096, (8,), (1,)) for n in range(1, 9)]
+    a, x, b, y, *others = arrays
+    ct.launch(0, (1,), k, (a, x, b, y))
+    cache, table = k.plans.launch_cache, {}
+    recipes = [(lambda o=o: o, (), None, None) for o in others[:2]]
+    assert cache.keep_call(table, (None, x, None, y), (a, x, b, y), (1,), 1, lambda x: 0, None, tuple(recipes))
+    for too_few in ((), tuple(recipes[:1])):
+        assert cache.keep_call({}, (None, x, None, y), (a, x, b, y), (1,), 1, lambda x: 0, None, too_few) is False
+    assert cache.call(None, table, (None, others[2], None, others[3])) == (others[0], others[1])
+    addresses = [struct.unpack("<Q", p)[0] for p in gpu.launches[-1]["parameters"] if len(p) == 8]
+    assert [n for n in addresses if n >= 4096] == [o.data.ptr for o in (others[0], others[2], others[1], others[3])]
+
+
+def test_versions_of_outputs_stay(calls, gpu):
+    """Nobody has seen a tensor before the call returns it."""
+    made = LentTensor(16384, (50,), (2,))
+    call = calls(lambda *a: made, x=LX, y=LY)
+    assert call(LX) == (made,) and (LX.version, made.version) == (0, 0)
 
 
 # ------------------------------------------------------------------ in CPU memory
