@@ -151,7 +151,8 @@ def exhaustive_search(search_space: Sequence[T], stream: Any, grid_fn: Callable[
     single_run_timeout_sec : float, optional
         The limit of the first run of a configuration. That run happens in another process, on copies of the arrays, and
         is ended when it takes longer. There is no limit where another process cannot find the kernel, such as one that
-        a function returned.
+        a function returned, or cannot have copies of the arguments. Where the process itself fails, so does the
+        configuration.
     flush_l2 : bool, default True
         On a GPU, empty its L2 cache before each run. False makes times of short kernels less exact.
 

@@ -195,11 +195,14 @@ class Trials:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen | None = None
+        self._no_process = ""  # why there is none, after one did not come up
 
     def run(self, kernel: Kernel, grid: Any, args: Sequence[Any], seconds: float) -> bool:
-        """Run a launch there. False if the process could not have it: nothing is known then.
+        """Run a launch there. False if no other process can have the kernel or the arguments, and if the launch is
+        refused there: then it is here too.
 
-        TileLaunchTimeoutError if it takes longer than `seconds`; RuntimeError if it breaks the GPU or the process.
+        TileLaunchTimeoutError if it takes longer than `seconds`; RuntimeError if it breaks the GPU or the process, or
+        if that failed before it came to the launch.
         """
         route = route_to(kernel)
         if route is None:
@@ -208,8 +211,8 @@ class Trials:
             job = pickle.dumps((route, tuple(grid), copied(tuple(args))))
         except Exception:
             return False
-        if self._process is None and not self._start():
-            return False
+        if self._process is None:
+            self._start()
         answer = self._ask(job, seconds)
         if answer is None:
             self.close()
@@ -217,17 +220,28 @@ class Trials:
         if answer[0] == "broken":
             self.close()
             raise RuntimeError(f"the first run, in a process of its own, failed: {answer[1]}")
+        if answer[0] == "unable":
+            raise RuntimeError(f"a process of its own could not make the first run: {answer[1]}; without a limit of "
+                               f"time, this process makes it")
         return answer[0] == "ran"
 
-    def _start(self) -> bool:
-        """Start the process; False if it does not come up."""
+    def _start(self) -> None:
+        """Start the process; RuntimeError if it does not come up."""
+        if self._no_process:
+            raise RuntimeError(self._no_process)
         program = f"import sys; sys.path[:] = {sys.path!r}; from cutile.tune.trial import serve; serve()"
-        self._process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                         stderr=subprocess.DEVNULL)
-        if self._ask(None, START_SECONDS) != ("ready",):
+        try:
+            self._process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE,
+                                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            answer = self._ask(None, START_SECONDS)
+        except OSError as e:
+            answer = ("broken", str(e))
+        if answer != ("ready",):
             self.close()
-            return False
-        return True
+            why = f"is not ready after {START_SECONDS:.0f} s" if answer is None else f"does not start: {answer[1]}"
+            self._no_process = (f"first runs have a limit of time in a process of their own, which {why}; without a "
+                                f"limit, this process makes them")
+            raise RuntimeError(self._no_process)
 
     def _ask(self, job: bytes | None, seconds: float) -> tuple | None:
         """Send a job, if there is one, and wait for the answer; None if it does not come in time."""
@@ -284,17 +298,23 @@ def serve() -> None:
 
 
 def _answer(job: bytes) -> tuple:
+    from cutile.errors import TileError, is_refusal
     from cutile.gpu.driver import DriverError
     from cutile.runtime.launch import launch
 
     try:
         route, grid, args = pickle.loads(job)
-        launch(None, grid, route.kernel(), here(args))
+        kernel, values = route.kernel(), here(args)
+    except BaseException as e:
+        return "unable", f"{type(e).__name__}: {e}"
+    try:
+        launch(None, grid, kernel, values)
         _wait(args)
     except DriverError as e:
         return "broken", str(e)
     except BaseException as e:
-        return "failed", f"{type(e).__name__}: {e}"  # the same happens again where the result counts
+        again = isinstance(e, TileError | TypeError | ValueError | OverflowError)  # here, where the result counts
+        return "refused" if again or is_refusal(e) else "unable", f"{type(e).__name__}: {e}"
     return ("ran",)
 
 

@@ -1,5 +1,6 @@
 """First runs in another process: what is copied, how a kernel is found, and what happens if a run does not end."""
 
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -10,6 +11,7 @@ import pytest
 
 import cutile as ct
 from cutile import tune
+from cutile.tune import candidates, trial
 from cutile.tune.trial import TileLaunchTimeoutError, Trials, copied, route_to
 
 
@@ -60,6 +62,50 @@ def test_a_run_leaves_the_arrays_alone():
     finally:
         trials.close()
     assert first.poll() is not None
+
+
+def search(space=(16, 64)):
+    return tune.exhaustive_search(space, None, lambda n: (64 // n,), waits, lambda n: (X, np.zeros_like(X), n),
+                                  quiet=True, single_run_timeout_sec=5)
+
+
+@pytest.fixture
+def nothing_runs_here(monkeypatch):
+    monkeypatch.setattr(candidates.Candidate, "run", lambda *a: pytest.fail("a run without a limit"))
+
+
+@pytest.mark.parametrize("program", [sys.executable + " that is not there", shutil.which("false")])
+def test_a_process_that_does_not_start(monkeypatch, nothing_runs_here, program):
+    if program is None:
+        pytest.skip("there is no program `false`")
+    monkeypatch.setattr(sys, "executable", program)
+    with pytest.raises(ValueError, match="no configuration ran; .* in a process of their own, which does not start"):
+        search()
+
+
+def test_a_process_that_cannot_import_the_kernel(monkeypatch, nothing_runs_here):
+    route = trial.Route("a_module_that_is_not_there", None, "k", None, {})
+    monkeypatch.setattr(trial, "route_to", lambda kernel: route)
+    with pytest.raises(ValueError, match="could not make the first run: ModuleNotFoundError: .*a_module_that_is_not"):
+        search()
+
+
+def test_a_process_that_runs_out_of_memory(monkeypatch, nothing_runs_here):
+    """What fails there for reasons of the process does not run here, where nothing would end it."""
+    launched = trial.copied
+    monkeypatch.setattr(trial, "copied", lambda args: (launched(args[0]), _Large(), args[2]))
+    with pytest.raises(ValueError, match="could not make the first run: MemoryError"):
+        search([16])
+
+
+class _Large(trial.Copied):
+    """An array for which another process has no memory."""
+
+    def __init__(self):
+        super().__init__(b"", 0, (0,), (1,), ct.float32, None)
+
+    def array(self, gpu=None):
+        raise MemoryError
 
 
 def test_which_kernels_another_process_finds():
