@@ -33,8 +33,17 @@ from cutile.types import ArrayType, ListType, TileType
 
 def written_params(kernel: Kernel) -> frozenset[Value]:
     """The array and list parameters that a store or atomic may reach."""
-    written = is_written(kernel)
-    return frozenset(p for p in kernel.params if written(p))
+    return frozenset(first_writes(kernel))
+
+
+def first_writes(kernel: Kernel) -> dict[Value, Op]:
+    """The array and list parameters that a store or atomic may reach, each with the first op that may."""
+    classes = _classes(kernel)
+    found: dict[Value, Op] = {}
+    for a in accesses(kernel).values():
+        if a.effect in (WRITE, ATOMIC):
+            found.setdefault(classes.find(a.op.operands[0]), a.op)
+    return {p: found[c] for p in kernel.params if _is_memory(p) and (c := classes.find(p)) in found}
 
 
 def is_written(kernel: Kernel) -> Callable[[Value], bool]:

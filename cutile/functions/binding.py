@@ -10,7 +10,7 @@ from cutile.dtypes import DType, from_foreign
 from cutile.errors import refusal
 from cutile.front.sizes import Axis, Sizes
 from cutile.functions import libraries
-from cutile.functions.out import Output
+from cutile.functions.out import LAST, Output
 from cutile.functions.rules import Rule
 from cutile.runtime.arguments import array_of
 from cutile.runtime.array_ref import ArrayRef
@@ -84,9 +84,22 @@ class Bound:
             empty = [a.name for a in self.arrays if 0 in a.shape]
             read = ", ".join(f"{n} = {self.names[n]}" for n in sorted(rule.reads) if isinstance(self.names.get(n), int))
             why = str(e) if isinstance(e, TypeError | ValueError) else f"{type(e).__name__}: {e}"
+            why = self._size_of_output(rule) or why
             kind = TypeError if isinstance(e, TypeError) else ValueError
             raise refusal(kind(f"{self.function.__name__}(): {_beginning(rule.what, why)}{f', for {read}' * bool(read)}"
                                f"{f'; `{empty[0]}` is empty' if empty else ''}")) from e
+
+    def _size_of_output(self, rule: Rule) -> str | None:
+        """Why a rule has no value, where it reads a size that only an output has."""
+        f = self.function
+        for o in f.outputs:
+            sizes = f.specs[o.name].sizes
+            for n in sorted(rule.reads - self.names.keys() & {a.name for a in (sizes.axes if sizes else ())}):
+                others = ", ".join(f"`{p}`" for p in f.parameters if not f.specs[p].constant)
+                return (f"it reads {n}, a size of `{o.name}`, which is the output and not there yet; {LAST}. If "
+                        f"another is the output, name it by ct.Out(..., name=...); otherwise write {n} into the "
+                        f"annotation of an argument ({others})")
+        return None
 
     def grid(self) -> tuple[int, int, int]:
         """The grid, padded with ones; ValueError for one that GPUs do not have [JIT-18]."""

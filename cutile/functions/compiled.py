@@ -19,6 +19,7 @@ from cutile.compilation.derive import constraints_of
 from cutile.compilation.launch_signature import of_launch
 from cutile.compilation.signature import KernelSignature
 from cutile.errors import TileUnsupportedFeatureError, for_users, is_refusal, refusal
+from cutile.functions import stored
 from cutile.functions.binding import MISSING, Bound, bind, planned
 from cutile.functions.stages import STAGES, Compilation
 from cutile.gpu.cubin_resources import Resources, blocks_held, read
@@ -210,6 +211,7 @@ class Fresh(CompiledFunction):
         from cutile.gpu.facts import of_parameters
 
         program = self.kernel.program(self.arguments).kernel
+        stored.check(self.function, program)
         wanted = program, self.constraints, self._target, self.kernel.options, self.symbol
         self.key = digest(key_text(program, of_parameters(self.constraints), *wanted[2:], settings.lineinfo()))
         found = selection.cached(*wanted)

@@ -10,6 +10,8 @@ from cutile.dtypes import from_foreign
 from cutile.functions import rules
 from cutile.functions.rules import Rule
 
+LAST = "outputs without a name are the last parameters that are neither constants nor annotated as numbers"
+
 
 class Out:
     """An output that a function made by `ct.jit` allocates and returns.

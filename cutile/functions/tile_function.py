@@ -13,10 +13,10 @@ from typing import Any
 from cutile._support import float_mode
 from cutile._support.lru import LruDict
 from cutile.errors import for_users, is_refusal, refusal
-from cutile.functions import libraries
+from cutile.functions import libraries, stored
 from cutile.functions.binding import MISSING, Bound, Planned, bind, check_given, planned
 from cutile.functions.entry import entry
-from cutile.functions.out import Out, declared
+from cutile.functions.out import LAST, Out, declared
 from cutile.functions.rules import Rule, nearest, of_function, of_sizes
 from cutile.runtime import launch as launching
 from cutile.runtime import launch_cache
@@ -84,9 +84,16 @@ class TileFunction:
         extra = [Parameter(n, Parameter.KEYWORD_ONLY, default=None) for n in (["out"] * bool(outs) + ["stream"])]
         taken = {"stream", *(["out"] if outs else [])} & set(inputs)
         if taken:
-            raise TypeError(f"{self.__name__}: parameter `{taken.pop()}` of the kernel has the name of a keyword of "
-                            f"its function; rename it")
+            raise TypeError(f"{self.__name__}: {self._taken(taken.pop())}")
         self.__signature__ = inspect.Signature([*self.parameters.values(), *extra])
+
+    def _taken(self, name: str) -> str:
+        """What is wrong with an input that has the name of a keyword of calls."""
+        named = f"parameter `{name}` of the kernel has the name of a keyword of its function"
+        if name == "out" and all(o.out.name is None for o in self.outputs):
+            return (f"{named}, and is no output: that is {stored.in_words(self.outputs)}, since {LAST}. If `out` "
+                    f"is the output, write ct.Out(..., name=\"out\"); otherwise rename it")
+        return f"{named}; rename it"
 
     def _default_rules(self, known: Sequence[str], inputs: Sequence[str]) -> dict[str, Rule]:
         found = {}
@@ -137,6 +144,7 @@ class TileFunction:
         self.plans: LruDict[tuple, tuple] = LruDict(LIMIT)
         self.given_plans: LruDict[tuple, tuple] = LruDict(LIMIT)
         self.calls: dict[bytes, tuple] = {}  # those that C code runs, as LaunchCache.keep_call puts them there
+        self.checked: LruDict[tuple, bool] = LruDict(LIMIT)  # kinds of calls whose outputs the kernel stores to
         self._lasts = self._lasting()
         self._first = next((n for n in self.parameters if not (self.specs[n].constant or self.specs[n].scalar
                             or self.specs[n].is_tuple or self.specs[n].list)), None)
@@ -220,9 +228,10 @@ class TileFunction:
         outputs = [make(first) for make in makers] if given is None else given
         values = {**bound.values, **{w.output.name: a for w, a in zip(wanted, outputs)}}
         if 0 not in grid:
+            arguments = tuple(values[n] for n in self.kernel.names)
+            stored.check_call(bound, arguments)
             asked = first if first is not None else outputs[0] if outputs else None
-            launching.launch(stream_of(asked) if stream is None else stream, grid, self.launched,
-                             tuple(values[n] for n in self.kernel.names))
+            launching.launch(stream_of(asked) if stream is None else stream, grid, self.launched, arguments)
             if library.lasts and self._lasts:
                 self._keep_in_c(bound, grid, library, inputs, values, made)
                 self._keep(bound, (grid, stream_of, *(makers or [_given_already] * len(wanted))), inputs,

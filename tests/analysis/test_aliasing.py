@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import cutile as ct
-from cutile.analysis.aliasing import is_written, memory_classes, written_params
+from cutile.analysis.aliasing import first_writes, is_written, memory_classes, written_params
 from cutile.types import ListType
 from tests.front.compiling import A1, I32, typed
 
@@ -70,6 +70,18 @@ def test_written_parameters(fn):
     found = {name for p, name in zip(kernel.params, kernel.param_names) if p in written_params(kernel)}
     assert found == ({want} if want == "arrays" else set(want))
     assert not is_written(kernel)(kernel.params[3])  # a number
+
+
+def test_the_first_write_of_a_parameter():
+    def fn(a, b, arrays, n):
+        ct.store(b, 0, ct.load(a, 0, 8))
+        ct.atomic_add(a, 0, 1.0)
+        ct.store(a, 0, 1.0)
+
+    kernel = typed(fn, A1, A1, ListType(A1), I32)
+    a, b, *_ = kernel.params
+    assert {p: n.span.source_line().strip()[:9] for p, n in first_writes(kernel).items()} == {
+        a: "ct.atomic", b: "ct.store("}
 
 
 def test_classes_of_memory():
