@@ -86,7 +86,7 @@ class _Classes:
 
 def _is_memory(v: Value) -> bool:
     t = v.type
-    return isinstance(t, (ArrayType, ListType)) or isinstance(t, TileType) and info(t.dtype).kind == "p"
+    return info(t.dtype).kind == "p" if type(t) is TileType else isinstance(t, (ArrayType, ListType))
 
 
 def _classes(kernel: Kernel, together: Iterable[Iterable[Value]] = ()) -> _Classes:
@@ -99,6 +99,10 @@ def _classes(kernel: Kernel, together: Iterable[Iterable[Value]] = ()) -> _Class
     while pending:
         region, loop, frame = pending.pop()
         for n in region.nodes:
+            if type(n) is Op and n.region is None:  # most are; this is quick
+                if n.op.effect not in (WRITE, ATOMIC) and any(map(_is_memory, n.results)):
+                    classes.unite((*n.operands, *n.results))
+                continue
             _unite(n, classes, loop, frame)
             pending += ((inner, *_inside(n, loop, frame)) for inner in regions_of(n))
     return classes

@@ -22,7 +22,7 @@ from cutile.errors import (
 )
 from cutile.front.definition import Definition
 from cutile.front.dependencies import Dependencies
-from cutile.front.scope import MISSING, Scope, outer_object
+from cutile.front.scope import MISSING, Member, Scope, outer_object
 from cutile.front.source_text import definition_of
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Bind, Group, Known, Region, Shown, Template, Value
@@ -72,6 +72,9 @@ class Context(Builder):
         self.checked: dict[ast.AST, frozenset[str]] = {}  # for each function whose syntax was checked, the names
         # that its refused parts assign
         self.refused: set[ast.AST] = set()  # statements and expressions that are skipped
+        # Unrolled loops evaluate these again and again:
+        self.literals: dict[ast.expr, Const] = {}  # numbers
+        self.members: dict[ast.Attribute, Member] = {}  # attributes of modules
 
     # -- the recursion
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import types
 from collections.abc import Callable
 from itertools import chain
 
@@ -17,7 +18,7 @@ from cutile.front.definition import assigned_names, nested_definition
 from cutile.front.foreign_names import VARIABLES
 from cutile.front.op_calls import ArgumentSpans
 from cutile.front.operators import binary, unary
-from cutile.front.scope import MISSING, Scope, Var, home_of, of_generator
+from cutile.front.scope import MISSING, Member, Scope, Var, home_of, of_generator
 from cutile.front.term_joins import conflict_help, type_text, versus
 from cutile.ir.nodes import Value
 from cutile.ir.recursion import STEPS, in_new_thread, near_limit
@@ -25,6 +26,7 @@ from cutile.ir.terms import (
     NONE,
     POISON,
     Closure,
+    Const,
     Dict,
     FString,
     Poison,
@@ -38,10 +40,13 @@ from cutile.ir.terms import (
     phrase,
 )
 from cutile.ops._constants import loose
+from cutile.ops._op import OpDef
 
 
 def evaluate(c: Context, s: Scope, node: ast.expr) -> Term:
     """The term of an expression; poison if it is wrong, or has different types on different paths."""
+    if (term := c.literals.get(node)) is not None:
+        return term
     term = evaluate_unused(c, s, node)
     return c.report(term.error(s.span(node))) if isinstance(term, Unusable) else term
 
@@ -78,7 +83,10 @@ def _constant(c: Context, s: Scope, node: ast.Constant) -> Term:
     if v is None or v is Ellipsis or isinstance(v, str):
         return Static(v)
     if isinstance(v, bool | int | float):
-        return c.attempt(loose, v)
+        term = c.attempt(loose, v)
+        if isinstance(term, Const):
+            c.literals[node] = term
+        return term
     return c.report(TileTypeError(f"tile code has no {type(v).__name__} values: {v!r}"))
 
 
@@ -258,8 +266,21 @@ def _ifexp(c: Context, s: Scope, node: ast.IfExp) -> Term:
 
 
 def _attribute(c: Context, s: Scope, node: ast.Attribute) -> Term:
+    if (known := c.members.get(node)) is not None and known.still_there(s.globals):
+        return known.term
     t = evaluate(c, s, node.value)
+    if isinstance(t, Static) and type(t.obj) is types.ModuleType and isinstance(node.value, ast.Name):
+        return _member(c, s, node, node.value.id, t)
     return POISON if isinstance(t, Poison) else c.attempt(attributes.attribute, c, t, node.attr)
+
+
+def _member(c: Context, s: Scope, node: ast.Attribute, name: str, module: Static) -> Term:
+    """An attribute of a module. That of a module which a global names is kept for the next evaluation."""
+    term = c.attempt(attributes.attribute, c, module, node.attr)
+    if isinstance(term, Static) and home_of(s, name) is None and name not in s.cells \
+            and s.globals.get(name) is module.obj:
+        c.members[node] = Member(s.globals, name, module.obj, node.attr, getattr(module.obj, node.attr, MISSING), term)
+    return term
 
 
 def _subscript(c: Context, s: Scope, node: ast.Subscript) -> Term:
@@ -275,14 +296,17 @@ def _call(c: Context, s: Scope, node: ast.Call) -> Term:
     if (construct := static_names.construct_of(s, node)) is not None:
         return static.expression(c, s, node, construct)
     func = _callee(c, s, node.func)
+    of_op = type(func) is Static and type(func.obj) is OpDef  # most calls are; nothing else is looked at then
     if (
-        isinstance(func, Static)
+        not of_op
+        and isinstance(func, Static)
         and func.obj is tuple
         and len(node.args) == 1
         and isinstance(node.args[0], ast.GeneratorExp)
     ):
         return _tuple_of(c, s, node.args[0])
-    argument = evaluate_unused if callables.inlines(func) else evaluate  # the function might ignore it
+    # A function that is inlined might ignore an argument.
+    argument = evaluate_unused if not of_op and callables.inlines(func) else evaluate
     args = _starred(c, s, node.args, argument)
     kwargs: dict[str, Term] = {}
     for k in node.keywords:

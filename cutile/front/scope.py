@@ -122,6 +122,23 @@ def home_of(s: Scope | None, name: str) -> Scope | None:
 MISSING = object()
 
 
+@structure(eq=False)
+class Member:
+    """An attribute of a module that a global names, as it was found, with its term."""
+
+    globals: dict[str, Any]
+    name: str
+    module: types.ModuleType
+    attribute: str
+    obj: Any
+    term: Term
+
+    def still_there(self, globals: dict[str, Any]) -> bool:
+        """Whether an evaluation in a scope with these globals finds the same. Static code may have changed it."""
+        return globals is self.globals and globals.get(self.name) is self.module \
+            and getattr(self.module, self.attribute, MISSING) is self.obj
+
+
 def outer_object(s: Scope, name: str) -> tuple[Any, Any, Any]:
     """The Python object that a free name denotes, as (container, key, object); the object is MISSING if there is none.
 

@@ -39,8 +39,11 @@ class Builder:
 
     def op1(self, op: OpDef, *operands: Value | None | Sequence[Value], result: LeafType,
             region: Region | None = None, **attrs: Any) -> Value:
-        """Append an op with one result; the result."""
-        return self.op(op, *operands, results=(result,), region=region, **attrs)[0]
+        """Append an op with one result; the result. It does not call `op`, since most nodes are made here."""
+        flat, layout = op.flatten(operands)
+        value = Value(result)
+        self.append(Op(op, flat, attrs, (value,), self.span, layout, region))
+        return value
 
     def call(self, func: Term, args: Sequence[Term], kwargs: Mapping[str, Term] | None = None) -> Term:
         """The term that a call of a term gives, as in tile code. Only the front end's builder can do that."""

@@ -9,6 +9,7 @@ No code changes a term. The classes are not frozen nevertheless, since frozen on
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
@@ -63,6 +64,9 @@ def number_key(value: bool | int | float) -> Hashable:
     return type(value), struct.pack("<d", value) if isinstance(value, float) else value
 
 
+_scalar = functools.cache(TileType)  # of a dtype: typing asks for it again and again
+
+
 @structure(slots=True, eq=False)
 class Const(Term):
     """A constant scalar. A loosely typed one holds the exact Python value; its dtype is only a default [LOOSE-1]."""
@@ -73,7 +77,7 @@ class Const(Term):
 
     @property
     def type(self) -> TileType:
-        return TileType(self.dtype, ())
+        return _scalar(self.dtype)
 
     def same(self, other: Const) -> bool:
         """Whether two constants are equal, with the same typing and the same bits [SPEC-1]."""

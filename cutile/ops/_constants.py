@@ -25,6 +25,8 @@ from cutile.types import TileType
 
 def loose(value: bool | int | float) -> Const:
     """A loosely typed constant [LOOSE-1, LOOSE-2]."""
+    if type(value) is int and -2**31 <= value < 2**31:  # most are
+        return Const(value, int32, True)
     value = to_builtin(value)
     if isinstance(value, bool):
         return Const(value, bool_, True)
@@ -64,7 +66,10 @@ def const_term(value) -> Term:
 
 
 def is_const(*terms: Term) -> bool:
-    return all(isinstance(t, Const) for t in terms)
+    for t in terms:  # a loop is faster than all()
+        if not isinstance(t, Const):
+            return False
+    return True
 
 
 # ------------------------------------------------------------------ folding
@@ -115,10 +120,14 @@ def uncarry(x: np.ndarray, dtype: DType) -> Const:
 
 def evaluate(op: OpDef, sig: Sig, operands: Sequence, attrs: dict, **given):
     """Run the meaning of an op once and round its results, as folding and all schedules do."""
-    extra = {"sig": sig, **given}
     with np.errstate(all="ignore"):
-        y = op.meaning(*operands, **attrs, **{g: extra[g] for g in op.given})
-        return finish(op, sig, y)
+        return compute(op, sig, operands, attrs, **given)
+
+
+def compute(op: OpDef, sig: Sig, operands: Sequence, attrs: dict, **given):
+    """Like `evaluate`, where NumPy already warns of nothing."""
+    extra = {"sig": sig, **given}
+    return finish(op, sig, op.meaning(*operands, **attrs, **{g: extra[g] for g in op.given}))
 
 
 def finish(op: OpDef, sig: Sig, y):

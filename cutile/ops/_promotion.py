@@ -109,6 +109,7 @@ def implicit_cast(b: Builder, t: Const | Leaf, dtype: DType, *, where: str) -> C
 # ------------------------------------------------------------------ broadcasting
 
 
+@functools.lru_cache(maxsize=1024)
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
     """The common shape by NumPy's rule [BCAST-1]; None if there is none."""
     rank = max(map(len, shapes))

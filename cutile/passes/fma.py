@@ -37,6 +37,7 @@ from cutile.ops import arithmetic
 from cutile.types import RoundingMode, TileType
 
 FUSED = (float16, bfloat16, float32, float64)
+_FUSING = frozenset({arithmetic.mul, arithmetic.add, arithmetic.sub})
 
 
 def fma(kernel: Kernel) -> Kernel:
@@ -135,13 +136,12 @@ def _only_return(frame: Frame) -> Return | None:
 
 def _plan(kernel: Kernel) -> _Plan:
     plan = _Plan()
-    ops = [n for n in walk(kernel.body) if isinstance(n, Op)]
-    if not any(n.op is arithmetic.mul for n in ops):
+    ops = [n for n in walk(kernel.body) if type(n) is Op and n.op in _FUSING and n.results[0].type.dtype in FUSED]
+    adds = [n for n in ops if n.op is not arithmetic.mul]
+    if not adds or len(adds) == len(ops):
         return plan
     uses = _Uses(kernel)
-    for add in ops:
-        if add.op not in (arithmetic.add, arithmetic.sub) or add.results[0].type.dtype not in FUSED:
-            continue
+    for add in adds:
         for side in (0, 1):
             mul, frames = uses.product(add.operands[side])
             if mul is not None and _alike(mul, add):

@@ -70,18 +70,19 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedC
     them.
     """
     facts = batch_facts(kernel, check)
-    code = EmittedCode(check, step_limit, facts.streams(kernel.body))
+    body = facts.body
+    code = EmittedCode(check, step_limit, facts.streams(body))
     for f in (divergence.branch, divergence.branch_all, divergence.for_loop, divergence.while_loop, divergence.frame,
               merge.narrow, block_set.with_batch_axes, _layout.with_blocks_last, _layout.empty_result,
               _layout.copied_apart, as_stored):
         code.objects["." + f.__name__] = f
     code.objects |= {".empty_like": np.empty_like, ".reusable": reusable_or_none, ".put": operator.setitem}
     code.objects |= {code.temp(v): x for v, x in facts.constants.items()}
-    liveness = Liveness(kernel.body, False, facts.reads, facts.results)
-    unit = Unit(code, liveness, facts, Exits(kernel.body), kernel.body)
-    unit.assign_views(kernel.body)
+    liveness = Liveness(body, False, facts.reads, facts.results)
+    unit = Unit(code, liveness, facts, Exits(body), body)
+    unit.assign_views(body)
     view_finders, views = tuple(unit.views), tuple(unit.views.values())
-    emit_function(unit, Enclosing(kernel.name, kernel.span), kernel.body, ".kernel", kernel.params, views, ir.Return,
+    emit_function(unit, Enclosing(kernel.name, kernel.span), body, ".kernel", kernel.params, views, ir.Return,
                   leaving=False)
     while unit.queue:
         unit.queue.popleft()()
@@ -209,7 +210,9 @@ class Body:
             carrier = self.unit.ref(info(n.results[0].type.dtype).carrier, "carrier")
             changed["out"] = call(load(".empty_result"), [constant(n.results[0].type.ndim), carrier, *operands])
             place = False
-        y = self.viewed(n, self.view_access(n, operands), meaning_call(self.code, n, operands, combine, **changed))
+        y = meaning_call(self.code, n, operands, combine, **changed)
+        if n in self.unit.views:
+            y = self.viewed(n, self.view_access(n, operands), y)
         if place:
             y = call(load(".with_blocks_last"), [y, constant(n.results[0].type.ndim)])
         stmt = self.positioned(assign(self.unit.temps(n.results), y), n)
@@ -247,6 +250,8 @@ class Body:
 
     def operands(self, n: Op) -> list[ast.expr]:
         indices = self.unit.facts.indices
+        if n.op.accesses is None:  # it has no tile indices
+            return [load(self.code.temp(v)) for v in n.operands]
         given = [self.block_index(indices[n, i]) if (n, i) in indices else load(self.code.temp(v))
                  for i, v in enumerate(n.operands)]
         if n in self.unit.facts.as_stored:

@@ -6,21 +6,22 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cutile._support.structs import structure
+from cutile._support.structs import replace, structure
 from cutile.analysis.access import Access, accesses, tile_indices
 from cutile.analysis.affine import AffineIndex, BlockIndex
 from cutile.dtypes import float32, info, int32, tfloat32
 from cutile.interp.codegen.layout import ops_to_move
 from cutile.interp.exec import checking
 from cutile.ir.nodes import Bind, For, Kernel, Node, Op, Region, Return, Value, regions_of, results_of, uses_of
+from cutile.ir.terms import number_key
 from cutile.ir.walk import walk
 from cutile.ops import convert, grid, memory, shape
-from cutile.ops._constants import evaluate
+from cutile.ops._constants import compute
 from cutile.ops._op import ATOMIC, PRODUCT, PURE, READ, REDUCTION, WRITE, OpDef, Sig
 from cutile.types import ArrayType, TileType
 
@@ -36,6 +37,7 @@ Operand = tuple[Op, int]  # an op, and the number of one of its operands
 
 @structure(frozen=True)
 class BatchFacts:
+    body: Region  # of the kernel, without nodes that need no code
     constants: Mapping[Value, np.ndarray]
     accesses: Mapping[Op, Access]
     indices: Mapping[Operand, AffineIndex]  # tile indices that emitted code keeps as functions of block indices
@@ -114,18 +116,19 @@ def batch_facts(kernel: Kernel, check: bool) -> BatchFacts:
     constants = find_constants(nodes, check)
     indices = block_indices(described, params, constants)
     skipped, times_read = find_unneeded(nodes, constants, indices)
+    body = without(kernel.body, skipped)
     live = [n for n in nodes if n not in skipped]
 
     def reads(n: Node) -> list[Value]:
         return _reads(n, constants, indices)
 
     stored_by, reusable, moved = {}, {}, ops_to_move(kernel, skipped)
-    for region in _regions(kernel.body, nodes):
+    for region in _regions(body, live):
         here = [n for n in region.nodes if n not in skipped]
         if not moved:  # computing into an array, whose blocks lie first, would be slow
             stored_by |= find_direct_stores(here, times_read, params)
         reusable |= find_reusable(here, times_read, reads, stored_by)
-    return BatchFacts(constants, described, indices, skipped, times_read,
+    return BatchFacts(body, constants, described, indices, skipped, times_read,
                      regular=find_regular(live, params, constants, indices),
                      implicit=frozenset() if check else find_implicit_broadcasts(live, reads),
                      stored_by=stored_by, stores={store: n for n, store in stored_by.items()}, reusable=reusable,
@@ -146,23 +149,45 @@ def _regions(root: Region, nodes: Iterable[Node]) -> Iterator[Region]:
 
 
 def find_constants(nodes: Sequence[Node], check: bool) -> dict[Value, np.ndarray]:
-    """The values that are constants, or are computed from constants alone."""
+    """The values that are constants, or are computed from constants alone. Equal computations share one array: unrolled
+    loops repeat them.
+    """
     found: dict[Value, np.ndarray] = {}
-    for n in nodes:
-        if not (isinstance(n, Op) and _folds(n.op) and n.region is None and len(n.results) == 1
-                and all(v in found for v in n.operands)):
-            continue
-        t = n.results[0].type
-        if not isinstance(t, TileType) or t.size > MAX_COMPUTED:
-            continue
-        sig = Sig(tuple(v.type for v in n.operands), (t,))
-        y = evaluate(n.op, sig, n.op.group([found[v] for v in n.operands], n.layout), n.attrs)
-        y = np.asarray(checking.finish(n, y) if check else y).view()
-        if y.nbytes > MAX_KEPT_BYTES and 0 not in y.strides:
-            continue
-        y.flags.writeable = False
-        found[n.results[0]] = y
+    computed: dict[tuple, np.ndarray | None] = {}
+    with np.errstate(all="ignore"):
+        for n in nodes:
+            if type(n) is not Op or len(n.results) != 1 or not all(v in found for v in n.operands) \
+                    or n.region is not None or not _folds(n.op):
+                continue
+            t = n.results[0].type
+            if not isinstance(t, TileType):
+                continue
+            operands = [found[v] for v in n.operands]
+            key = (n.op, t.dtype, t.shape, n.layout, *map(id, operands), *n.attrs, *map(_same_value, n.attrs.values()))
+            if key not in computed:
+                computed[key] = _computed(n, operands, check)
+            if (y := computed[key]) is not None:
+                found[n.results[0]] = y
     return found
+
+
+def _same_value(value: Any) -> Any:
+    """Equal for equal attributes. Numbers are equal if they have one type and the same bits."""
+    return number_key(value) if isinstance(value, int | float) else value
+
+
+def _computed(n: Op, operands: list[np.ndarray], check: bool) -> np.ndarray | None:
+    """The result of an op on constants; None if it is too large to compute or to keep."""
+    t = n.results[0].type
+    if t.size > MAX_COMPUTED:
+        return None
+    sig = Sig(tuple(v.type for v in n.operands), (t,))
+    y = compute(n.op, sig, n.op.group(operands, n.layout), n.attrs)
+    y = np.asarray(checking.finish(n, y) if check else y).view()
+    if y.nbytes > MAX_KEPT_BYTES and 0 not in y.strides:
+        return None
+    y.flags.writeable = False
+    return y
 
 
 def _folds(o: OpDef) -> bool:
@@ -192,6 +217,18 @@ def find_unneeded(nodes: Sequence[Node], constants: Mapping[Value, np.ndarray],
             reads.subtract(_reads(n, constants, indices))
             skipped.add(n)
     return frozenset(skipped), reads
+
+
+def without(body: Region, skipped: Set[Node]) -> Region:
+    """A region without these nodes. One remains for each line of the user that has no other: it gets a statement, so
+    that coverage counts the line.
+    """
+    nodes, line = [], 0
+    for n in body.nodes:
+        if n not in skipped or n.span.line != line:
+            nodes.append(n)
+        line = n.span.line
+    return replace(body, nodes=nodes) if len(nodes) < len(body.nodes) else body
 
 
 def find_regular(nodes: Iterable[Node], params: frozenset[Value], constants: Mapping[Value, np.ndarray],

@@ -44,7 +44,7 @@ class EmittedCode:
     objects: dict[str, Any] = field(default_factory=dict)
     _functions: list[tuple[str, ast.FunctionDef, str, Callable | None]] = field(default_factory=list)
     _names: dict[int, str] = field(default_factory=dict)
-    _numbers: dict[Value, int] = field(default_factory=dict)
+    _locals: dict[Value, str] = field(default_factory=dict)
     _slots: int = 0
 
     def __post_init__(self):
@@ -66,11 +66,14 @@ class EmittedCode:
 
     def temp(self, v: Value) -> str:
         """The local that holds a value."""
-        return f".t{self._numbers.setdefault(v, len(self._numbers))}"
+        name = self._locals.get(v)
+        if name is None:
+            name = self._locals[v] = f".t{len(self._locals)}"
+        return name
 
     def share(self, v: Value, w: Value) -> None:
         """Keep two values, which are never needed at the same time, in one local."""
-        self._numbers[v] = self._numbers.setdefault(w, len(self._numbers))
+        self._locals[v] = self.temp(w)
 
     def define(self, name: str, params: Sequence[str], body: list[ast.stmt], filename: str, at: Position, slot: str,
                done: Callable[[FunctionType], None] | None = None) -> None:
@@ -116,8 +119,8 @@ def _is_useful(v: Any) -> bool:
 
 def _module_of(filename: str) -> dict[str, Any]:
     """The globals of emitted functions: those of the user's module, or of __main__, where notebooks define things."""
-    known = [m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == filename]
-    module = next(iter(known), sys.modules.get("__main__"))
+    module = next((m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == filename),
+                  sys.modules.get("__main__"))
     found = {k: v for k, v in list(vars(module).items()) if _is_useful(v)} if module else {}
     return {**found, "__name__": found.get("__name__", "kernel"), "__file__": filename,
             "__builtins__": builtins.__dict__}
@@ -143,12 +146,15 @@ def arguments(code: EmittedCode, n: Op, operands: Sequence[ast.expr],
               changed: dict[str, ast.expr]) -> tuple[list[ast.expr], list[tuple[str, ast.expr]]]:
     """The arguments of a meaning, without the combine function."""
     o = n.op
-    args = [_grouped(x) for x in o.group(operands, n.layout)]
-    defaults = o.meaning.__kwdefaults__ or {}
-    keywords = [(k, _attribute(code, v)) for k, v in n.attrs.items()
-                if k not in changed and not (k in defaults and defaults[k] is v)] + [*changed.items()]
+    args = list(operands) if n.layout is None else [_grouped(x) for x in o.group(operands, n.layout)]
+    keywords = []
+    if n.attrs:
+        defaults = o.meaning.__kwdefaults__ or {}
+        keywords = [(k, _attribute(code, v)) for k, v in n.attrs.items()
+                    if k not in changed and not (k in defaults and defaults[k] is v)]
+    keywords += changed.items()
     if "sig" in o.given:
-        sig = Sig(tuple(v.type for v in n.operands), tuple(v.type for v in n.results))
+        sig = Sig(tuple([v.type for v in n.operands]), tuple([v.type for v in n.results]))
         keywords.append(("sig", code.ref(sig, "sig")))
     if "ctx" in o.given:
         ctx = load(CTX)
@@ -163,7 +169,7 @@ def _grouped(x: ast.expr | tuple | None) -> ast.expr:
 
 
 def _attribute(code: EmittedCode, value: Any) -> ast.expr:
-    if value is None or isinstance(value, bool | int | str):
+    if value is None or isinstance(value, (int, str)):
         return constant(value)
     return code.ref(value, "attr")
 
@@ -171,7 +177,7 @@ def _attribute(code: EmittedCode, value: Any) -> ast.expr:
 def finished(code: EmittedCode, n: Op, y: ast.expr) -> ast.expr:
     """The results of a meaning, rounded to their dtypes, as NumPy arrays."""
     types = [v.type for v in n.results]
-    if not types or not all(isinstance(t, TileType) for t in types):
+    if not types or type(types[0]) is not TileType or not all([isinstance(t, TileType) for t in types]):
         return y
     if code.check:
         return call(code.ref(functools.partial(checking.finish, n), "checked"), [y])

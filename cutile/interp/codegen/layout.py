@@ -32,23 +32,24 @@ def ops_to_move(kernel: Kernel, skipped: Set[Node] = frozenset()) -> frozenset[O
     first. `skipped`: nodes that do not run.
     """
     gain = cost = 0.0
-    made: dict[Value, Op] = {}
+    made: dict[Value, Op] = {}  # by broadcasts
     for n, weight in _weighted(kernel.body):
         if type(n) is not Op:
             if isinstance(n, _BRANCHES):
                 return frozenset()
             continue
-        if n.op.accumulates == PRODUCT or n.op.effect == HOST:
-            return frozenset()
-        made.update(dict.fromkeys(n.results, n))
+        if n.op is shape.broadcast_to:
+            made[n.results[0]] = n
         if n in skipped:
             continue
+        if n.op.accumulates == PRODUCT or n.op.effect == HOST:
+            return frozenset()
         for v in n.results:
             if _bytes(v) > MOST_BYTES:
                 return frozenset()
         gain += weight * _gain(n, made)
         cost += weight * _cost(n)
-    return frozenset(_sources(kernel)) if gain > cost else frozenset()
+    return frozenset(_sources(kernel, skipped)) if gain > cost else frozenset()
 
 
 def _weighted(region: Region, weight: int = 1) -> Iterator[tuple[Node, int]]:
@@ -103,8 +104,7 @@ def _run(n: Op, made: dict[Value, Op]) -> int:
 
 def _own_shape(v: Value, rank: int, made: dict[Value, Op]) -> tuple[int, ...]:
     """The shape of an operand before it was broadcast."""
-    n = made.get(v)
-    if n is not None and n.op is shape.broadcast_to:
+    if (n := made.get(v)) is not None:
         v = n.operands[0]
     own = v.type.shape
     return (1,) * (rank - len(own)) + own
@@ -138,18 +138,19 @@ def _cost(n: Op) -> float:
 # ------------------------------------------------------------------ where values get their layout
 
 
-def _sources(kernel: Kernel) -> Iterator[Op]:
+def _sources(kernel: Kernel, skipped: Set[Node]) -> Iterator[Op]:
     """Ops whose results do not have the layout of an operand: reads, and elementwise ops without an operand that both
     has the shape of the result and differs between blocks.
     """
     tiles: set[Value] = set()  # that differ between blocks, as far as is known
-    made: dict[Value, Op] = {}
+    made: dict[Value, Op] = {}  # by broadcasts
     for n, _ in _weighted(kernel.body):
-        if type(n) is Bind:
+        if type(n) is Op and n.op is shape.broadcast_to:
+            made[n.results[0]] = n
+        if type(n) is Bind or n in skipped:
             continue
         results = [v for v in (*results_of(n), *inner_of(n)) if isinstance(v.type, TileType) and v.type.size > 1]
         if isinstance(n, Op):
-            made.update(dict.fromkeys(n.results, n))
             of_tiles = [v for v in n.operands if v in tiles]
             if not of_tiles and (n.op is shape.broadcast_to or not n.operands):
                 continue

@@ -25,8 +25,10 @@ def position(span: Span) -> Position:
 
 
 def _byte_column(filename: str, line: int, col: int) -> int:
+    if col <= 0:
+        return 0
     text = line_of(filename, line)
-    return max(col, 0) if text.isascii() else len(text[:col].encode())
+    return col if text.isascii() else len(text[:col].encode())
 
 
 def header(span: Span) -> Position:
@@ -45,7 +47,7 @@ def set_position(stmt: ast.stmt, at: Position) -> ast.stmt:
     Python gives the instruction of an attribute the last line of its expression. If `at` spans several lines,
     attributes get the first line as their position instead.
     """
-    here = dict(zip(_POSITION, at, strict=True))
+    here = _NOWHERE if at is NO_POSITION else dict(zip(_POSITION, at, strict=True))
     first = dict(zip(_POSITION, _first_line(at), strict=True)) if at[0] != at[2] else here
     pending: list[ast.AST] = [stmt]
     while pending:
@@ -53,8 +55,16 @@ def set_position(stmt: ast.stmt, at: Position) -> ast.stmt:
         kind, fields = type(n), n.__dict__
         if "lineno" in fields:
             continue
-        if kind in _LEAVES:  # most are; this is quick
+        if kind is ast.Name or kind is ast.Constant:  # most are; this is quick
             fields.update(here)
+            continue
+        if kind is ast.Call:  # so are many of the others
+            fields.update(here)
+            pending.append(n.func)
+            pending += n.args
+            for k in n.keywords:
+                k.__dict__.update(here)
+                pending.append(k.value)
             continue
         names, stands = _parts(kind)
         for name in names:
@@ -68,10 +78,8 @@ def set_position(stmt: ast.stmt, at: Position) -> ast.stmt:
     return stmt
 
 
-_LEAVES = frozenset({ast.Name, ast.Constant})
-
-
 _POSITION = ("lineno", "col_offset", "end_lineno", "end_col_offset")
+_NOWHERE = dict.fromkeys(_POSITION, -1)
 _PLAIN = {"ctx", "op", "ops", "id", "attr", "name", "arg", "kind", "conversion", "type_comment"}
 
 

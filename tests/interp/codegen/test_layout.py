@@ -93,7 +93,7 @@ def test_the_number_of_blocks_changes_no_result(blocks):
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs_give_the_same_with_blocks_last(seed, monkeypatch):
     monkeypatch.setattr(_layout, "ENOUGH", 1)
-    monkeypatch.setattr(batch_analysis, "ops_to_move", lambda kernel, _: frozenset(layout._sources(kernel)))
+    monkeypatch.setattr(batch_analysis, "ops_to_move", lambda *of: frozenset(layout._sources(*of)))
     kernel = RandomKernel(Random(1000 + seed), 40).make()
     grid = GRIDS[seed % len(GRIDS)]
     assert trace(kernel, grid, [seed], "batch") == trace(kernel, grid, [seed], "block")
