@@ -360,20 +360,10 @@ static PyMethodDef scatters = {"scatter", (PyCFunction)(void (*)(void))scatter, 
 static PyMethodDef updates = {"update", (PyCFunction)(void (*)(void))update, METH_FASTCALL,
                               "update(array, bounds, indices, mask, x, y, shape) -> (which took place, old values)"};
 
-static int add(PyObject *forms, const char *name, PyMethodDef *method, const void *data)
-{
-    PyObject *capsule = data == NULL ? NULL : PyCapsule_New((void *)(uintptr_t)data, NULL, NULL);
-    PyObject *function = data != NULL && capsule == NULL ? NULL : PyCFunction_New(method, capsule);
-    int ok = function != NULL && PyDict_SetItemString(forms, name, function) == 0;
-    Py_XDECREF(capsule);
-    Py_XDECREF(function);
-    return ok;
-}
-
 int add_elements(PyObject *forms)
 {
-    int ok = add(forms, "gather", &gathers, NULL) && add(forms, "scatter", &scatters, NULL);
+    int ok = add_form(forms, "gather", &gathers, NULL) && add_form(forms, "scatter", &scatters, NULL);
     for (const Update *u = UPDATES; ok && u->name != NULL; u++)
-        ok = add(forms, u->name, &updates, u);
+        ok = add_form(forms, u->name, &updates, u);
     return ok;
 }

@@ -58,14 +58,8 @@ static PyMethodDef call = {"form", (PyCFunction)(void (*)(void))call_form, METH_
 /* Adds the forms of a table to a dict, by name. */
 int add_elementwise(PyObject *forms, const Elementwise *table)
 {
-    for (; table->name != NULL; table++) {
-        PyObject *capsule = PyCapsule_New((void *)(uintptr_t)table, NULL, NULL), *function = NULL;
-        int ok = capsule != NULL && (function = PyCFunction_New(&call, capsule)) != NULL
-            && PyDict_SetItemString(forms, table->name, function) == 0;
-        Py_XDECREF(capsule);
-        Py_XDECREF(function);
-        if (!ok)
-            return 0;
-    }
-    return 1;
+    int ok = 1;
+    for (; ok && table->name != NULL; table++)
+        ok = add_form(forms, table->name, &call, table);
+    return ok;
 }

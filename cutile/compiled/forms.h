@@ -52,8 +52,10 @@ typedef struct {
 
 extern const Elementwise FMA_FORMS[], ROUNDING_FORMS[], ENCODING_FORMS[], FUNCTION_FORMS[]; /* each ends with a NULL name */
 
+int add_form(PyObject *forms, const char *name, PyMethodDef *method, const void *data);
 int add_elementwise(PyObject *forms, const Elementwise *table);
 int add_elements(PyObject *forms);
+int add_along(PyObject *forms);
 
 INLINE uint32_t bits32(float x) { uint32_t u; memcpy(&u, &x, sizeof u); return u; }
 INLINE uint64_t bits64(double x) { uint64_t u; memcpy(&u, &x, sizeof u); return u; }

@@ -297,23 +297,41 @@ static int run_pieces(Loop *l, int results, Body *body, const void *state)
     return told;
 }
 
-static int run_in_usual_mode(Loop *l, int results, Body *body, const void *state)
+static int run_in_usual_mode(Loop *l, Run *run, const void *state)
 {
     FloatMode mode = set_usual_mode();
-    int told = run_pieces(l, results, body, state);
+    int told = run(l, state);
     set_mode(mode);
     return told;
 }
 
-static int run_all(Loop *l, int results, Body *body, const void *state)
+int loop_run(Loop *l, Py_ssize_t elements, Run *run, const void *state)
 {
     int told;
-    if (l->total < WITHOUT_GIL)
-        return l->total > 0 && run_in_usual_mode(l, results, body, state);
+    if (elements < WITHOUT_GIL)
+        return elements > 0 && run_in_usual_mode(l, run, state);
     Py_BEGIN_ALLOW_THREADS
-    told = run_in_usual_mode(l, results, body, state);
+    told = run_in_usual_mode(l, run, state);
     Py_END_ALLOW_THREADS
     return told;
+}
+
+typedef struct {
+    Body *body;
+    const void *state;
+    int results;
+} Pieces;
+
+static int run_body(Loop *l, const void *state)
+{
+    const Pieces *p = state;
+    return run_pieces(l, p->results, p->body, p->state);
+}
+
+static int run_all(Loop *l, int results, Body *body, const void *state)
+{
+    Pieces p = {body, state, results};
+    return loop_run(l, l->total, run_body, &p);
 }
 
 /* ---------------------------------------------------------------- results */
@@ -395,6 +413,21 @@ PyObject *loop_result(Loop *l, PyObject *out, char type, Body *body, const void 
     set_strides(l, l->array + l->arrays - 1);
     join_axes(l, order);
     *told = run_all(l, 1, body, state);
+    return result;
+}
+
+PyObject *loop_rows(Loop *l, int axis, int scans, char type, Py_ssize_t *steps)
+{
+    int order[AXES], moved = sort_axes(l, 1, order);
+    steps[0] = l->array[0].strides[axis];
+    l->shape[axis] = scans ? l->shape[axis] : 1;
+    PyObject *result = add_result(l, Py_None, moved ? order : NULL, type);
+    if (result == NULL)
+        return NULL;
+    set_strides(l, l->array + 1);
+    steps[1] = l->array[1].strides[axis];
+    l->shape[axis] = 1;
+    join_axes(l, order);
     return result;
 }
 

@@ -49,6 +49,15 @@ int loop_broadcast(Loop *l, PyObject *shape);
 PyObject *loop_result(Loop *l, PyObject *out, char type, Body *body, const void *state, int *told);
 PyObject *loop_full(const Loop *l, PyObject *result); /* takes the reference; NULL for NULL */
 
+/* Makes the loop one over the rows of its only array, which lie along an axis. Adds a new array for the results, one for
+   each row or, in scans, for each element; it lies in memory as the first array does. steps: the bytes between elements
+   of a row in both. */
+PyObject *loop_rows(Loop *l, int axis, int scans, char type, Py_ssize_t *steps);
+
+/* Calls `run` in the usual mode of floating-point arithmetic, without the GIL if there are many elements. */
+typedef int Run(Loop *l, const void *state);
+int loop_run(Loop *l, Py_ssize_t elements, Run *run, const void *state);
+
 /* Runs the body in row-major order of the elements; the last `results` arrays are written. */
 void loop_in_order(Loop *l, int results, Body *body, const void *state);
 PyObject *loop_add_new(Loop *l, char type); /* a new array of the loop's shape */

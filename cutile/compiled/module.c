@@ -2,13 +2,24 @@
 
 #include "loop.h"
 
+/* Adds a function to a dict, which gets the data in a capsule. */
+int add_form(PyObject *forms, const char *name, PyMethodDef *method, const void *data)
+{
+    PyObject *capsule = data == NULL ? NULL : PyCapsule_New((void *)(uintptr_t)data, NULL, NULL);
+    PyObject *function = data != NULL && capsule == NULL ? NULL : PyCFunction_New(method, capsule);
+    int ok = function != NULL && PyDict_SetItemString(forms, name, function) == 0;
+    Py_XDECREF(capsule);
+    Py_XDECREF(function);
+    return ok;
+}
+
 static int fill(PyObject *forms)
 {
     if (!start_loops())
         return 0;
     return !CPU_IS_FAST || (add_elementwise(forms, FMA_FORMS) && add_elementwise(forms, ROUNDING_FORMS)
         && add_elementwise(forms, ENCODING_FORMS) && add_elementwise(forms, FUNCTION_FORMS)
-        && add_elements(forms));
+        && add_elements(forms) && add_along(forms));
 }
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_forms", .m_size = -1};

@@ -18,7 +18,17 @@ from cutile.ir.build import Builder
 from cutile.ir.terms import POISON, Const, Leaf, Poison, Term, Tuple, describe, is_tile
 from cutile.ops import _numeric
 from cutile.ops._arguments import axis_arg, const_bool, invalid, is_none
-from cutile.ops._combine import combine_args, combine_region, combined, cut, numeric_arg, step, widen_bool
+from cutile.ops._combine import (
+    combine_args,
+    combine_region,
+    combined,
+    compiled_along,
+    cut,
+    numeric_arg,
+    of_carriers,
+    step,
+    widen_bool,
+)
 from cutile.ops._constants import is_const
 from cutile.ops._freedom import order
 from cutile.ops._op import REDUCTION, OpDef, Sig, op, typing_rule
@@ -171,12 +181,15 @@ def _halving(f: Callable, x: np.ndarray, axis: int) -> np.ndarray:
 
 def _fold(name: str, x: np.ndarray, t: TileType, axis: int, mode: RoundingMode | None, flush: bool) -> np.ndarray:
     """A sum ("add") or product ("mul") along an axis of a tile of type `t`."""
-    dtype = t.dtype
+    dtype, exactly = t.dtype, info(t.dtype).carried_exactly
+    plain = mode in (None, RoundingMode.RN) and not flush
+    rows = name == "add" and plain and exactly and info(dtype).floating \
+        and math.prod(t.shape[t.ndim + axis + 1:]) == 1 and not settings.get("PORTABLE")
+    if plain and (y := compiled_along(f"sum {dtype.name}" if rows else f"{name} halves {dtype.name}", x, axis)) is not None:
+        return y.squeeze(axis)
     if info(dtype).integral:
         return _reduced_by(np.add if name == "add" else np.multiply, x, axis)
-    plain = mode in (None, RoundingMode.RN) and not flush and info(dtype).carried_exactly
-    last = math.prod(t.shape[t.ndim + axis + 1:]) == 1
-    if name == "add" and plain and last and not settings.get("PORTABLE"):
+    if rows:
         x = x.reshape(x.shape[:x.ndim + axis + 1])
         return _sum_of_rows(x).reshape(x.shape[:-1] + (1,) * (-axis - 1))
     return _halving(step(name, dtype, mode, flush), _numeric.flush(x) if flush else x, axis)
@@ -302,9 +315,11 @@ def _reduced_by(f: np.ufunc, x: np.ndarray, axis: int, initial: float | None = N
 def _extreme(x: np.ndarray, dtype: DType, axis: int, sign: int, flush: bool, propagate_nan: bool) -> np.ndarray:
     """The largest (sign 1) or smallest (sign -1) element along an axis."""
     pick = np.maximum if sign > 0 else np.minimum
+    x = _numeric.flush(x) if flush else x
+    if (y := compiled_along(_name("max" if sign > 0 else "min", dtype, propagate_nan), x, axis)) is not None:
+        return y.squeeze(axis)
     if not info(dtype).floating:
         return _reduced_by(pick, x, axis)
-    x = _numeric.flush(x) if flush else x
     # `initial` is given because without one NumPy is up to three times slower on short rows [measured]. The result is
     # NaN where there is one.
     r = _reduced_by(pick, x, axis, -sign * np.inf)
@@ -319,6 +334,12 @@ def _extreme(x: np.ndarray, dtype: DType, axis: int, sign: int, flush: bool, pro
         wanted = (x == 0) & (np.signbit(x) != (sign > 0))
         r = np.where(zero, np.where(wanted.any(axis=axis), x.dtype.type(sign) * 0, x.dtype.type(-sign) * 0), r)
     return np.where(nan, x.dtype.type(np.nan), r) if nan.any() else r
+
+
+@functools.cache
+def _name(kind: str, dtype: DType, propagate_nan: bool) -> str:
+    """The name of the compiled form of an extremum or its place."""
+    return of_carriers(f"{kind} or nan" if propagate_nan and info(dtype).floating else kind, dtype)
 
 
 @op(_max_rule, operands="x", exact=True, tileir="max",
@@ -345,8 +366,10 @@ def min(x, /, *, axis, flush_to_zero, propagate_nan, sig):
     return _extreme(x, sig.x.dtype, axis, -1, flush_to_zero, propagate_nan)
 
 
-def _arg(x: np.ndarray, axis: int, pick: Callable, worst: float, propagate_nan: bool) -> np.ndarray:
+def _arg(x: np.ndarray, dtype: DType, axis: int, pick: Callable, worst: float, propagate_nan: bool) -> np.ndarray:
     """Index of the best element. NumPy's pick takes the first NaN if there is one, as propagate_nan wants."""
+    if (y := compiled_along(_name(pick.__name__, dtype, propagate_nan), x, axis)) is not None:
+        return y.squeeze(axis)
     nan = None if propagate_nan or x.dtype.kind != "f" else np.isnan(x)
     if nan is None or not nan.any():
         return pick(x, axis=axis).astype(np.int32)
@@ -359,24 +382,24 @@ def _arg(x: np.ndarray, axis: int, pick: Callable, worst: float, propagate_nan: 
 
 @op(_argmax_rule, operands="x", exact=True, tileir="max",
     signature=lambda x, /, axis=None, *, keepdims=False, propagate_nan=False: None)
-def argmax(x, /, *, axis, propagate_nan):
+def argmax(x, /, *, axis, propagate_nan, sig):
     """Index of the largest element along an axis, or in the flattened tile, as int32.
 
     [RED-8.argmax.value]  it is the index of the largest element
     [RED-8.argmax.nan]  NaN is worse than any number, -inf included
     """
-    return _arg(x, axis, np.argmax, -np.inf, propagate_nan)
+    return _arg(x, sig.x.dtype, axis, np.argmax, -np.inf, propagate_nan)
 
 
 @op(_argmax_rule, operands="x", exact=True, tileir="min",
     signature=lambda x, /, axis=None, *, keepdims=False, propagate_nan=False: None)
-def argmin(x, /, *, axis, propagate_nan):
+def argmin(x, /, *, axis, propagate_nan, sig):
     """Index of the smallest element along an axis, or in the flattened tile, as int32.
 
     [RED-8.argmin.value]  it is the index of the smallest element
     [RED-8.argmin.nan]  NaN is worse than any number, +inf included
     """
-    return _arg(x, axis, np.argmin, np.inf, propagate_nan)
+    return _arg(x, sig.x.dtype, axis, np.argmin, np.inf, propagate_nan)
 
 
 @op(_reduce_rule, operands="*xs", exact=True, freedom=order("reduce"),

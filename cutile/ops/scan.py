@@ -14,7 +14,15 @@ from cutile.dtypes import info
 from cutile.ir.terms import POISON, Leaf, Poison, Tuple
 from cutile.ops import _numeric
 from cutile.ops._arguments import axis_arg, const_bool
-from cutile.ops._combine import combine_args, combine_region, combined, numeric_arg, step, widen_bool
+from cutile.ops._combine import (
+    combine_args,
+    combine_region,
+    combined,
+    compiled_along,
+    numeric_arg,
+    step,
+    widen_bool,
+)
 from cutile.ops._freedom import order
 from cutile.ops._op import SCAN, Sig, op, typing_rule
 from cutile.ops._options import IEEE_CLAUSES, IEEE_MODES, OTHER_MODES, float_options, flush_arg, rounding_arg
@@ -89,6 +97,10 @@ def _accumulate(name: str, x: np.ndarray, sig: Sig, axis: int, reverse: bool, mo
     ufunc = {"add": np.add, "mul": np.multiply}[name]
     f = step(name, sig.x.dtype, mode, flush) if info(sig.x.dtype).floating else ufunc
     x = _numeric.flush(x) if flush else x
+    if mode in (None, RoundingMode.RN) and not flush:
+        y = compiled_along(f"{name} prefixes {sig.x.dtype.name}", x, axis, reverse)
+        if y is not None:
+            return y
     x = np.flip(x, axis) if reverse else x
     if f is ufunc:
         y = _stepwise(ufunc, x, axis) if x.shape[axis] <= SHORT else ufunc.accumulate(x, axis=axis, dtype=x.dtype)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
 
 from cutile import compiled
-from cutile.dtypes import INFO, bfloat16, float16, float32, float64
-from cutile.ops import _encoding, _exact, _numeric, _rounding, atomics
+from cutile.dtypes import INFO, DType, bfloat16, float16, float32, float64
+from cutile.ops import _encoding, _exact, _numeric, _rounding, atomics, reduce, scan
+from cutile.ops._op import Sig
+from cutile.types import TileType
 
 
 def _fma(dtype) -> Callable:
@@ -39,6 +42,43 @@ ELEMENTWISE |= {**ROUNDING, **ENCODING, **FUNCTIONS, "rsqrt float64": _exact._rs
 ATOMICS = {f"atomic {kind} {d.name}": (kind, d) for kind, k in {**atomics.KINDS, "cas": atomics.CAS}.items()
            for d in k.dtypes}
 ELEMENTS = ("gather", "scatter", *ATOMICS)  # `tests/compiled/test_elements.py` compares these
+
+
+def _extremum(x, d, axis, _, *, sign, nan):
+    return reduce._extreme(x, d, axis, sign, False, nan)
+
+
+def _place(x, d, axis, _, *, pick, worst, nan):
+    return reduce._arg(x, d, axis, pick, worst, nan)
+
+
+def _fold(x, d, axis, _, *, name):
+    return reduce._fold(name, x, TileType(d, x.shape), axis, None, False)
+
+
+def _prefixes(x, d, axis, backwards, *, name):
+    return scan._accumulate(name, x, Sig((TileType(d, x.shape),), ()), axis, backwards, None, False)
+
+
+def _along() -> dict[str, tuple[DType, Callable]]:
+    """Forms along an axis: a dtype of the elements, and f(x, dtype, axis, backwards)."""
+    found = {}
+    for d in (d for d, i in INFO.items() if i.arithmetic and i.carrier != np.bool_):
+        carrier, floating = INFO[d].carrier.name, INFO[d].kind == "f"
+        for nan in (False, True)[:1 + floating]:
+            end = f"{' or nan' * nan} {carrier}"
+            if d.name == carrier:
+                found |= {f"max{end}": (d, partial(_extremum, sign=1, nan=nan)),
+                          f"min{end}": (d, partial(_extremum, sign=-1, nan=nan)),
+                          f"argmax{end}": (d, partial(_place, pick=np.argmax, worst=-np.inf, nan=nan)),
+                          f"argmin{end}": (d, partial(_place, pick=np.argmin, worst=np.inf, nan=nan))}
+        for name in ("add", "mul"):
+            found |= {f"{name} halves {d.name}": (d, partial(_fold, name=name)),
+                      f"{name} prefixes {d.name}": (d, partial(_prefixes, name=name))}
+    return found | {f"sum {d.name}": (d, partial(_fold, name="add")) for d in (float32, float64)}
+
+
+ALONG = _along()  # `tests/compiled/test_along.py` compares these
 OPERANDS = {**dict.fromkeys(ELEMENTWISE, "fff"), **{name: name[6] for name in ROUNDING},  # dtypes, as characters
             **{name: "H" if name.startswith("decode") else "f" for name in ENCODING},
             **dict.fromkeys(FUNCTIONS, "f"), "fma float64": "ddd", "rsqrt float64": "d"}

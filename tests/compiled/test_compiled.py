@@ -13,7 +13,7 @@ import pytest
 
 from cutile import compiled, settings
 from cutile._support import float_mode
-from tests.compiled.numpy_forms import ELEMENTS, ELEMENTWISE, OPERANDS, built, compute
+from tests.compiled.numpy_forms import ALONG, ELEMENTS, ELEMENTWISE, OPERANDS, built, compute
 
 SOURCES = Path(compiled.__file__).parent
 rng = np.random.default_rng(16)
@@ -77,7 +77,7 @@ def assert_same_bits(got: np.ndarray, want: np.ndarray) -> None:
 
 
 def test_every_form_is_compared():
-    assert set(built()) == {*ELEMENTWISE, *ELEMENTS}
+    assert set(built()) == {*ELEMENTWISE, *ELEMENTS, *ALONG}
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
