@@ -1,4 +1,4 @@
-/* Extrema and their places, sums, products and prefixes along one axis, which is short and whose length is a power of two.
+/* Extrema and their places, sums, products and prefixes along one axis, whose length is a power of two, and short.
 
    Many rows are computed beside each other, so that the order within a row costs nothing. The order is that of the
    NumPy forms (ops/reduce.py, ops/scan.py). If a sum, product or prefix has a NaN, the result is None and the caller
@@ -136,7 +136,7 @@ EXTREMA_OF_FLOATS(f64, double, int64_t, LOW64, HIGH64, value64)
 
 /* The order of numpy.add.reduce for up to 128 elements: eight running sums, joined in pairs. */
 #define SUM(name, type)                                                                                               \
-    ROWS(name, type, type, type sum[8][LANES];                                                                              \
+    ROWS(name, type, type, type sum[8][LANES];                                                                        \
          int many = n < 8 ? 1 : 8;                                                                                    \
          for (int i = 0; i < many; i++)                                                                               \
              EACH sum[i][j] = x[i * step + j];                                                                        \
@@ -157,7 +157,7 @@ EXTREMA_OF_FLOATS(f64, double, int64_t, LOW64, HIGH64, value64)
 
 /* x[i] with x[i + n/2], again and again, rounded each time. */
 #define HALVES(name, type, round, combine)                                                                            \
-    ROWS(name, type, type, type half[LONGEST / 2][LANES];                                                                   \
+    ROWS(name, type, type, type half[LONGEST / 2][LANES];                                                             \
          if (n == 1)                                                                                                  \
              EACH half[0][j] = x[j];                                                                                  \
          for (Py_ssize_t k = 0; k < n / 2; k++)                                                                       \
@@ -172,7 +172,7 @@ EXTREMA_OF_FLOATS(f64, double, int64_t, LOW64, HIGH64, value64)
 
 /* One element after the other. */
 #define PREFIXES(name, type, round, combine)                                                                          \
-    ROWS(name, type, type, type last[LANES];                                                                                \
+    ROWS(name, type, type, type last[LANES];                                                                          \
          EACH last[j] = x[j];                                                                                         \
          EACH out[j] = last[j];                                                                                       \
          for (Py_ssize_t k = 1; k < n; k++) {                                                                         \
@@ -422,7 +422,7 @@ static const Along FORMS[] = {
     IN_ORDER(uint64, 'Q', u64), {NULL, 0, 0, 0, NULL}};
 
 static PyMethodDef call = {"along", (PyCFunction)(void (*)(void))call_along, METH_FASTCALL,
-                           "form(x, axis, backwards=False) -> the result; None if it has a NaN, unless it is an extremum"};
+                           "form(x, axis, backwards=False) -> the result; None if a sum, product or prefix is NaN"};
 
 int add_along(PyObject *forms)
 {

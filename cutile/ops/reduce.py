@@ -185,7 +185,8 @@ def _fold(name: str, x: np.ndarray, t: TileType, axis: int, mode: RoundingMode |
     plain = mode in (None, RoundingMode.RN) and not flush
     rows = name == "add" and plain and exactly and info(dtype).floating \
         and math.prod(t.shape[t.ndim + axis + 1:]) == 1 and not settings.get("PORTABLE")
-    if plain and (y := compiled_along(f"sum {dtype.name}" if rows else f"{name} halves {dtype.name}", x, axis)) is not None:
+    kind = "sum" if rows else f"{name} halves"
+    if plain and (y := compiled_along(f"{kind} {dtype.name}", x, axis)) is not None:
         return y.squeeze(axis)
     if info(dtype).integral:
         return _reduced_by(np.add if name == "add" else np.multiply, x, axis)

@@ -177,7 +177,7 @@ def _attribute(code: EmittedCode, value: Any) -> ast.expr:
 def finished(code: EmittedCode, n: Op, y: ast.expr) -> ast.expr:
     """The results of a meaning, rounded to their dtypes, as NumPy arrays."""
     types = [v.type for v in n.results]
-    if not types or type(types[0]) is not TileType or not all([isinstance(t, TileType) for t in types]):
+    if not types or type(types[0]) is not TileType or not all(isinstance(t, TileType) for t in types[1:]):
         return y
     if code.check:
         return call(code.ref(functools.partial(checking.finish, n), "checked"), [y])
