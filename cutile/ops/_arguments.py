@@ -228,5 +228,5 @@ def check_dim(op: OpDef, name: str, d: int, shape: tuple[int, ...]) -> None:
     if d > 0:
         up = 1 << (d - 1).bit_length()
         hint = (f"use {up} (or {up // 2}): beyond an array's end stores write nothing, and loads read what "
-                f"padding_mode says, for example padding_mode=ct.PaddingMode.ZERO")
+                f"padding_mode says, such as ct.PaddingMode.ZERO for sums and NEG_INF for max() and softmax")
     invalid(op, name, f"every dimension of a tile must be a positive power of two, got {d} in {shape}", help=hint)

@@ -54,8 +54,8 @@ unsupported operands for *: constant 2 and float32 array of rank 1
 Invalid argument "shape" of zeros(): every dimension of a tile must be a positive power of two, got 100 in (100, 4)
     t = ct.zeros((100, 4), ct.float32)
                  ^^^^^^^^
-  help: use 128 (or 64): beyond an array's end stores write nothing, and loads read what padding_mode says, for example \
-padding_mode=ct.PaddingMode.ZERO""",
+  help: use 128 (or 64): beyond an array's end stores write nothing, and loads read what padding_mode says, such as \
+ct.PaddingMode.ZERO for sums and NEG_INF for max() and softmax""",
     ),
     "dtype at a store": (
         "ct.store(x, 0, ct.zeros((4,), ct.float32))",

@@ -8,9 +8,11 @@ outside the array, which stores skip, do not count.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from cutile._support.structs import replace
 from cutile.interp.sanitize import undetermined_ops as checks
+from cutile.interp.sanitize.padding_help import help_of
 from cutile.interp.sanitize.shadowing import Shadowing
 from cutile.interp.sanitize.shadows import MOST, PADDED, PADDING, WHOLE, passed
 from cutile.interp.sanitize.sites import Site, sites
@@ -40,7 +42,8 @@ def instrument(kernel: Kernel, wanted: Sequence[str], masks: Masks) -> Kernel:
         return _passes_on(n) and masks.any.isdisjoint(n.results)
 
     found = tainted(kernel, [n.results[0] for n in sources], passes_on)
-    return rewrite(kernel, _Undetermined(found, sources, site, wanted).change)
+    described = tuple(checks.Source(site(n), partial(help_of, kernel, n)) for n in sources)
+    return rewrite(kernel, _Undetermined(found, sources, described, site, wanted).change)
 
 
 def _is_source(n: Op, site: Site) -> bool:
@@ -69,12 +72,13 @@ def _is_extremum(n: Op) -> bool:
 class _Undetermined(Shadowing):
     """Puts shadows and checks into a program, node by node."""
 
-    def __init__(self, found: Tainted, sources: Sequence[Op], site: Callable[[Op], Site], wanted: Sequence[str]):
+    def __init__(self, found: Tainted, sources: Sequence[Op], described: Sequence[checks.Source],
+                 site: Callable[[Op], Site], wanted: Sequence[str]):
         super().__init__(found)
         self.site = site
         self.extrema_only, self.partly = "undetermined" not in wanted, "bounds" in wanted
         self.numbers = {n: min(i, MOST) for i, n in enumerate(sources, 1)}
-        self.sources = tuple(map(site, sources))
+        self.sources = described
 
     # -------------------------------------------------------------- nodes
 

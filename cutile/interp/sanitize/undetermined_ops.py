@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from cutile._support.structs import structure
 from cutile.dtypes import DType, info, int_range
 from cutile.interp.exec.block_set import BlockSet
 from cutile.interp.memory.array import Array
@@ -17,11 +18,17 @@ from cutile.ir.nodes import Op
 from cutile.ops._op import Sig
 
 NAME = "undetermined"
-HELP = ("say what elements outside read as: padding_mode=ct.PaddingMode.ZERO, or another that the operation needs. A "
-        "number that is multiplied by 0 may be infinite, so other loads of the operation need it too")
 
 
-def _report(ctx: BlockSet, site: Site, s: np.ndarray, wrong: np.ndarray, rank: int, sources: Sequence[Site],
+@structure(frozen=True, eq=False)
+class Source:
+    """A load that gives undetermined elements: where it is, and what makes the help for it."""
+
+    site: Site
+    help: Callable[[], str]
+
+
+def _report(ctx: BlockSet, site: Site, s: np.ndarray, wrong: np.ndarray, rank: int, sources: Sequence[Source],
             describe) -> None:
     """Report the elements of a shadow where `wrong` is True. `describe(i, lane)`: message, array and element for a lane
     of the i-th running block.
@@ -31,21 +38,22 @@ def _report(ctx: BlockSet, site: Site, s: np.ndarray, wrong: np.ndarray, rank: i
         lane = np.unravel_index(int(here.argmax()), here.shape)
         number = int(np.broadcast_to(at_block(s, rank, ctx, i), here.shape)[lane])
         source = sources[number - 1]
+        load = source.site
         message, array, element = describe(i, tuple(map(int, lane)))
-        padding = f"the padding is that of this {source.call}()" + (f" of `{source.name}`" if source.name else "")
-        return Report(f"{message} depends on padding that was left undetermined", array or source.name, element, HELP,
-                      ((padding, source.span),))
+        padding = f"the padding is that of this {load.call}()" + (f" of `{load.name}`" if load.name else "")
+        return Report(f"{message} depends on padding that was left undetermined", array or load.name, element,
+                      source.help(), ((padding, load.span),))
 
     ctx.launch.report(NAME, site, ctx, per_block(wrong, rank), report)
 
 
-def _scalar(s: np.ndarray, /, *, site: Site, sources: Sequence[Site], sig: Sig, ctx: BlockSet) -> None:
+def _scalar(s: np.ndarray, /, *, site: Site, sources: Sequence[Source], sig: Sig, ctx: BlockSet) -> None:
     if is_clean(s) or not s.any():
         return
     _report(ctx, site, s, s != 0, sig.x.ndim, sources, lambda i, lane: (site.call, "", None))
 
 
-def _index(array: Array, s: np.ndarray, mask: np.ndarray | None, /, *, site: Site, sources: Sequence[Site],
+def _index(array: Array, s: np.ndarray, mask: np.ndarray | None, /, *, site: Site, sources: Sequence[Source],
            what: str = "an index", sig: Sig, ctx: BlockSet) -> None:
     if is_clean(s) or not s.any():
         return
@@ -58,7 +66,7 @@ def _index(array: Array, s: np.ndarray, mask: np.ndarray | None, /, *, site: Sit
         _report(ctx, site, s, wrong, sig.operands[1].ndim, sources, describe)
 
 
-def _stored(operands: Sequence, s: np.ndarray, /, *, site: Site, sources: Sequence[Site], sig: Sig,
+def _stored(operands: Sequence, s: np.ndarray, /, *, site: Site, sources: Sequence[Source], sig: Sig,
             ctx: BlockSet) -> None:
     if is_clean(s) or not s.any():
         return
@@ -75,7 +83,7 @@ def _stored(operands: Sequence, s: np.ndarray, /, *, site: Site, sources: Sequen
         _report(ctx, site, s, wrong, rank, sources, describe)
 
 
-def _extremum(x: np.ndarray, s: np.ndarray, /, *, site: Site, of: Op, sources: Sequence[Site], sig: Sig,
+def _extremum(x: np.ndarray, s: np.ndarray, /, *, site: Site, of: Op, sources: Sequence[Source], sig: Sig,
               ctx: BlockSet) -> None:
     """Report each reduced row where an undetermined element may decide the result."""
     if is_clean(s):
