@@ -207,10 +207,15 @@ def for_users(e: E) -> E:
     return e.with_traceback(_users_frames(e.__traceback__))
 
 
+def in_package(filename: str) -> bool:
+    """Whether a source file is one of cutile."""
+    return filename.startswith(_PACKAGE)
+
+
 def _users_frames(tb: types.TracebackType | None) -> types.TracebackType | None:
     kept = []
     while tb is not None:
-        if not tb.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        if not in_package(tb.tb_frame.f_code.co_filename):
             kept.append(tb)
         tb = tb.tb_next
     shown = None

@@ -113,6 +113,10 @@ class Temporary(NamedTuple):
     moved: int
     size: int
 
+    def advanced(self, k: int) -> Temporary:
+        """It without its first k numbers."""
+        return self._replace(moved=self.moved + k * info(self.dtype).storage.itemsize, size=self.size - k)
+
     def on_host(self, root: np.ndarray) -> np.ndarray:
         dtype = info(self.dtype).storage
         return root[self.moved:self.moved + self.size * dtype.itemsize].view(dtype)

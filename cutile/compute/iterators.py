@@ -164,6 +164,11 @@ class Stored(IteratorBase):
     def annotation(self, wide: bool) -> Any:
         return _nested(self.value_type, [ARRAYS[wide]] * len(self._arrays), tuple_class=True)
 
+    def __add__(self, k: int) -> Stored:
+        found = Stored(self.value_type, [a.advanced(k) for a in self._arrays])
+        found.kind = self.kind
+        return found
+
 
 class _Value(IteratorBase):
     """What constant and counting iterators share: a value that travels in ints."""

@@ -26,8 +26,8 @@ from cutile.compute.value_types import Number, Struct, ValueType, tuple_of
 from cutile.dtypes import info
 from cutile.errors import TileUnsupportedFeatureError
 from cutile.front.program import type_kernel
-from cutile.ir.nodes import For, Op, While
-from cutile.ir.walk import walk
+from cutile.ir.nodes import For, Op, Region, While
+from cutile.ir.walk import only_op, walk
 from cutile.types import TileType
 
 
@@ -216,7 +216,7 @@ def _glance(fn: types.FunctionType, kept: list, around: tuple) -> tuple:
     if code in around:
         return (id(code),)
     kept.append(code)
-    seen: list[Any] = [id(code), _debugged()]
+    seen: list[Any] = [id(code), debugged()]
     around = (*around, code)
     for cell in fn.__closure__ or ():
         try:
@@ -239,7 +239,7 @@ def _glance(fn: types.FunctionType, kept: list, around: tuple) -> tuple:
 _monitoring = getattr(sys, "monitoring", None)  # of Python 3.12
 
 
-def _debugged() -> bool:
+def debugged() -> bool:
     """Whether a debugger may be attached."""
     return sys.gettrace() is not None or _monitoring is not None and _monitoring.get_tool(
         _monitoring.DEBUGGER_ID) is not None
@@ -290,7 +290,7 @@ def frozen(fn: types.FunctionType, around: dict[types.FunctionType, tuple]) -> t
     whole.__module__, whole.__qualname__, whole.__annotations__ = fn.__module__, fn.__qualname__, fn.__annotations__
     around[fn] = ("recursion", code_key(code)), whole
     key: list[Any] = [code_key(code)]
-    if _debugged():  # breakpoints are in a function at its place
+    if debugged():  # breakpoints are in a function at its place
         key.append((code.co_filename, code.co_firstlineno, code.co_name))
     for cell, given in zip(cells, fn.__closure__ or (), strict=True):
         try:
@@ -354,10 +354,16 @@ def _captured(obj: Any, around: dict) -> tuple[Any, Any]:
 
 
 class Result(NamedTuple):
-    """What an operator gives for operands of some types: the type of its results, and whether it loops."""
+    """What an operator gives for operands of some types.
+
+    type    of its results
+    loops   whether it has a loop
+    single  the name of the op of the language that it is, one of _COMMUTATIVE; "" if it is none
+    """
 
     type: ValueType
     loops: bool
+    single: str = ""
 
 
 def result_of(op: Operator, *operands: ValueType) -> Result:
@@ -383,7 +389,19 @@ def _result(op: Operator, operands: tuple[ValueType, ...]) -> Result:
     numbers = tuple(tuple(TileType(d, (2,)) for d in t.dtypes) for t in operands)
     kernel = type_kernel(probe, [numbers]).kernel
     loops = any(isinstance(n, For | While) for n in walk(kernel.body) if not isinstance(n, Op))
-    return Result(seen[0], loops)
+    return Result(seen[0], loops, next((_single(n.region) for n in walk(kernel.body)
+                                        if isinstance(n, Op) and n.region is not None), ""))
+
+
+_COMMUTATIVE = ("add", "mul", "minimum", "maximum", "bitwise_and", "bitwise_or", "bitwise_xor")
+
+
+def _single(region: Region) -> str:
+    n = only_op(region)
+    if n is None or n.op.name not in _COMMUTATIVE or n.attrs.get("flush_to_zero") or n.attrs.get("propagate_nan") \
+            or n.results[0].type != n.operands[0].type:
+        return ""
+    return n.op.name if list(n.operands) in (list(region.params), list(region.params)[::-1]) else ""
 
 
 def _type_of(result: Any) -> ValueType:

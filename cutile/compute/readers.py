@@ -41,7 +41,7 @@ class Place:
         """Which items are there; None if all are."""
         if self.whole:
             return None
-        return self.index() < self.n
+        return ct.arange(self.size, dtype=self.n.dtype) < self.n - ct.astype(self.i, self.n.dtype) * self.size
 
 
 @dataclasses.dataclass(frozen=True)

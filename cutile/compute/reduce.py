@@ -28,12 +28,15 @@ from cutile.compute.iterators import IteratorBase, constant_reader
 from cutile.compute.operators import Operator, result_of
 from cutile.compute.plans import Plan
 from cutile.compute.proxies import capabilities
+from cutile.compute.quick import Quick, quick_to_fold
 from cutile.compute.readers import Place
 from cutile.compute.value_types import ValueType
 
 TILE = 4096  # items of a tile
 BLOCKS = 1024  # most blocks; a power of two
 HOST_TILE = 1 << 17  # in host memory, where one block with large tiles is quick
+FOLDED = 1 << 20  # of a tile that NumPy folds in one call
+REST = 1 << 16  # and of those behind the last one of these
 
 
 class Determinism(enum.IntEnum):
@@ -73,6 +76,29 @@ def _kernel(items: IteratorBase, out: IteratorBase, combine: Combined, first: bo
     return reduce_tiles
 
 
+def _folding_kernel(items: IteratorBase, out: IteratorBase, quick: Quick, first: bool, wide: bool) -> Any:
+    """A kernel of one block that folds each tile. For host memory."""
+    reader, writer, combine, t = items.reader(), out.writer(), quick.combine, quick.combine.type
+    initial = constant_reader(t)
+
+    @ct.kernel
+    def fold_tiles(source: items.annotation(wide), target: out.annotation(wide), before: ints(t, first),
+                   n: position(wide), size: ct.Constant[int], small: ct.Constant[int]):
+        full, more = ct.astype(n // size, ct.int32), ct.astype(n // small, ct.int32)
+        total = quick.folded(t.cast(reader.tile(source, Place(0, size, n, True))))
+        for i in range(1, full):
+            total = combine(total, quick.folded(t.cast(reader.tile(source, Place(i, size, n, True)))))
+        for i in range(full * (size // small), more):
+            total = combine(total, quick.folded(t.cast(reader.tile(source, Place(i, small, n, True)))))
+        if n % small != 0:
+            place = Place(more, small, n, False)
+            rest = quick.only(place.mask(), t.cast(reader.tile(source, place)), total)
+            total = combine(total, quick.folded(rest))
+        put_one(writer, target, 0, t, combine(initial.value(before), total) if first else total)
+
+    return fold_tiles
+
+
 def _kernel_of_nothing(out: IteratorBase, t: ValueType) -> Any:
     """A kernel that stores the initial value: what no items give."""
     writer, initial = out.writer(), constant_reader(t)
@@ -106,6 +132,11 @@ class Reduce(Algorithm):
                             before)
             return
         apart = plan.on_host and self.options[0] < Determinism.GPU_TO_GPU
+        if apart and (quick := quick_to_fold(op, t)) is not None:
+            wide, size = is_wide(n, items), power_below(n, FOLDED)
+            key = "fold", items.kind, out.kind, op.key, t, bool(before), wide
+            kernel = kernels_for(key, _folding_kernel, items, out, quick, bool(before), wide)
+            return plan.launch(1, kernel, items.state(n), out.state(1), before, n, size, min(size, REST))
         size = power_below(n, HOST_TILE if apart else TILE)
         blocks = 1 if apart else power_below(max(n // size, 1), BLOCKS)
         combine = Combined(op.function, t, result_of(op, t, t).loops)

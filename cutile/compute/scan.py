@@ -8,6 +8,7 @@ be in place.
 from typing import Any
 
 import cutile as ct
+from cutile.compute import host_scan
 from cutile.compute.algorithm import (
     COUNT,
     INITIAL_OR_ARRAY,
@@ -24,6 +25,7 @@ from cutile.compute.blocks import Combined, put_one
 from cutile.compute.iterators import IteratorBase
 from cutile.compute.operators import Operator, result_of
 from cutile.compute.plans import Plan
+from cutile.compute.quick import quick_to_scan
 from cutile.compute.readers import Place
 
 TILE = 1024  # items of a tile
@@ -100,6 +102,9 @@ class Scan(Algorithm):
             raise ValueError("argument `init_value`: an exclusive scan needs an initial value")
         t = items.value_type if begin is None else begin.type
         combine, size = Combined(op.function, t, result_of(op, t, t).loops), HOST_TILE if plan.on_host else TILE
+        quick = quick_to_scan(op, t) if n and plan.on_host and (inclusive or host_scan.advances(out)) else None
+        if quick is not None:
+            return host_scan.scan(plan, items, out, op, quick, begin, inclusive, n)
         sizes = [n]
         while sizes[-1] > size:
             sizes.append(-(-sizes[-1] // size))

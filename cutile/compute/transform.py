@@ -1,5 +1,6 @@
 """unary_transform and binary_transform: an operator on each item, or on each pair of items [TRF-*]."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import cutile as ct
@@ -20,7 +21,7 @@ from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 
 TILE = 1024  # items of a block
-HOST_TILES = (1 << 18, 1 << 14, TILE)  # in host memory, where few large tiles are quick
+HOST_TILES = (1 << 18, 1 << 13, TILE)  # in host memory, where few large tiles are quick
 
 
 def _kernel(ins: tuple[IteratorBase, ...], out: IteratorBase, op: Operator, wide: bool) -> Any:
@@ -28,8 +29,10 @@ def _kernel(ins: tuple[IteratorBase, ...], out: IteratorBase, op: Operator, wide
 
     @ct.kernel
     def transform(inputs: tuple[tuple(i.annotation(wide) for i in ins)], output: out.annotation(wide),
-                  n: position(wide), first: int, size: ct.Constant[int], whole: ct.Constant[bool]):
-        place = Place(ct.bid(0) + first, size, n, whole)
+                  n: position(wide), first: int, size: ct.Constant[int], whole: ct.Constant[bool],
+                  begins: ct.Constant[bool]):
+        i = ct.bid(0) if begins else ct.bid(0) + first  # in host memory, tiles that blocks alone determine are views
+        place = Place(i, size, n, whole)
         values = tuple(readers[k].tile(inputs[k], place) for k in ct.static_iter(range(len(readers))))
         writer.put(output, place, t.cast(ct.elementwise(f)(*values, mask=place.mask())))
 
@@ -45,13 +48,23 @@ class _Transform(Algorithm):
         wide = is_wide(n, *inputs, out)
         kernel = kernels_for(("transform", *(i.kind for i in inputs), out.kind, f.key, wide), _kernel, tuple(inputs),
                              out, f, wide)
-        size = next((s for s in HOST_TILES if s <= n), TILE) if plan.on_host else TILE
-        states, (full, rest) = (tuple(i.state(n) for i in inputs), out.state(n)), divmod(n, size)
-        if rest == 0 or full == 0 or not plan.on_host:
-            plan.launch(full + bool(rest), kernel, *states, n, 0, size, rest == 0)
-        else:
-            plan.launch(full, kernel, *states, n, 0, size, True)  # masks cost time in host memory
-            plan.launch(1, kernel, *states, n, full, size, False)
+        states = tuple(i.state(n) for i in inputs), out.state(n)
+        for blocks, first, size, whole in _parts(n, HOST_TILES if plan.on_host else ()):
+            plan.launch(blocks, kernel, *states, n, first, size, whole, first == 0)
+
+
+def _parts(n: int, sizes: tuple[int, ...]) -> Iterator[tuple[int, int, int, bool]]:
+    """How n items are cut: numbers of tiles, the number of the first one, their size, and whether all items are there.
+    `sizes`: of tiles that are whole, each a multiple of the next; masks cost time in host memory.
+    """
+    done = 0
+    for size in sizes:
+        if n - done >= size:
+            yield (n - done) // size, done // size, size, True
+            done = n - n % size
+    if n > done:
+        size = next((s for s in sizes[::-1] if s >= n - done), TILE)
+        yield -(-(n - done) // size), done // size, size, n % size == 0
 
 
 class UnaryTransform(_Transform):

@@ -172,8 +172,9 @@ def prepare(compiled: CompiledKernel, grid: Dim3, args: Sequence[Any], check: bo
     """The grid launch for arrays of the layouts of `args`, which are `preparable`. None if such launches must be run by
     `run_blocks.run`: under another schedule, with prints, or with too many chunks.
     """
-    kernel = compiled.kernel
-    plan, nodes = compiled.plan(None, not check), list(walk(kernel.body))
+    plan = compiled.plan(None, not check)
+    kernel = plan.code.kernel
+    nodes = list(walk(kernel.body))
     chunks = list(run_blocks.chunks(grid, run_blocks.chunk_of(grid, plan.blocks)))
     if plan.schedule != "batch" or 0 in grid or len(chunks) > CHUNKS \
             or any(isinstance(n, Op) and n.op.effect == HOST for n in nodes):  # prints, and what else the host sees

@@ -17,13 +17,15 @@ from cutile._support.structs import replace, structure
 from cutile.analysis.aliasing import written_params
 from cutile.analysis.spin_wait import waiting_loops
 from cutile.dtypes import info
-from cutile.errors import TileRecursionError
+from cutile.errors import TileRecursionError, in_package
 from cutile.interp import debugger
 from cutile.interp.codegen.emit import EmittedCode, is_breakpoint
 from cutile.interp.exec.capacity import MAX_BATCHED_AXES, check_sizes
 from cutile.ir.nodes import For, If, Kernel, Op, Value, While, results_of
 from cutile.ir.walk import walk
+from cutile.ops._combine import ufunc_of
 from cutile.ops._op import PRODUCT, REDUCTION, SCAN
+from cutile.passes.flatten_frames import flatten_some
 from cutile.types import ArrayType, ListType, RoundingMode, TileType
 
 # Most bytes that the largest tile may take, summed over the blocks of a chunk [measured].
@@ -107,7 +109,7 @@ class CompiledKernel:
         def code_with(checks: tuple[str, ...], profiled: bool) -> EmittedCode:
             key = "code", schedule, check, limited, checks, profiled, written is not None
             return self._once(key, lambda _: _emitter(schedule).compile_kernel(
-                written or self._extended(checks, profiled), check=check, step_limit=limited))
+                written or self._extended(schedule, checks, profiled), check=check, step_limit=limited))
 
         try:
             code, plain = code_with(checks, profiled), code_with((), False)
@@ -135,14 +137,14 @@ class CompiledKernel:
 
         return instrument.checks()
 
-    def _extended(self, checks: tuple[str, ...], profiled: bool) -> Kernel:
+    def _extended(self, schedule: str, checks: tuple[str, ...], profiled: bool) -> Kernel:
         """The kernel with the ops of these checks, and with those that measure it."""
         if profiled:
             from cutile.interp.profile import process
 
-            return process.profiled(self._extended(checks, False))
+            return process.profiled(self._extended("", checks, False))
         if not checks:
-            return self.kernel
+            return _without_own_frames(self.kernel) if schedule == "batch" else self.kernel
         from cutile.interp.sanitize import instrument
 
         return self._once(("checked", checks), lambda kernel: instrument.instrument(kernel, self.elements, checks))
@@ -150,6 +152,13 @@ class CompiledKernel:
     def _once(self, key: tuple, derive: Callable[[Kernel], Any]) -> Any:
         found = self._made.get(key)
         return self._made.setdefault(key, derive(self.kernel)) if found is None else found
+
+
+def _without_own_frames(kernel: Kernel) -> Kernel:
+    """The kernel with functions of this package in the place of their calls, so that a tile is a view of memory, and an
+    op computes straight into an array, where they load or store. What is the user's stays a function, for tracebacks.
+    """
+    return flatten_some(kernel, lambda n: in_package(n.def_span.filename))
 
 
 def _emitter(schedule: str) -> ModuleType:
@@ -205,9 +214,13 @@ def _axes_of(v: Value) -> int:
 
 
 def _is_one_call(scan: Op) -> bool:
-    """Whether one NumPy call computes a scan: one of integers, or of floats whose carrier rounds as the dtype does."""
+    """Whether one NumPy call computes a scan: one of integers, or a sum or product of floats whose carrier rounds as the
+    dtype does.
+    """
+    if scan.region is not None:
+        return ufunc_of(scan.region) is not None
     i = info(scan.results[0].type.dtype)
-    return scan.region is None and (not i.floating or i.carried_exactly) \
+    return (not i.floating or i.carried_exactly) \
         and not scan.attrs["flush_to_zero"] and scan.attrs["rounding_mode"] in (None, RoundingMode.RN)
 
 

@@ -25,6 +25,7 @@ from cutile.ir.nodes import (
     Template,
     Value,
     While,
+    Yield,
     inner_of,
     regions_of,
     results_of,
@@ -148,6 +149,31 @@ def holders(body: Region, *kinds: type[Node]) -> set[Node]:
         if holder is not None and any(isinstance(n, kinds) or n in found for n in region.nodes):
             found.add(holder)
     return found
+
+
+def only_op(region: Region) -> Op | None:
+    """The op that is all that a region does, functions that it calls included, if it yields the op's results."""
+    found: list[Op] = []
+    values = _only_ops(region, found)
+    return found[0] if len(found) == 1 and values == list(found[0].results) else None
+
+
+def _only_ops(region: Region, found: list[Op], calls: int = 16) -> list[Value] | None:
+    """Collect the ops of a region. Returns what it yields; None if it has other nodes, or that many calls in calls."""
+    same: dict[Value, Value] = {}
+    for n in region.nodes:
+        if isinstance(n, Yield | Return):
+            return [same.get(v, v) for v in n.operands]
+        if isinstance(n, Op):
+            found.append(n)
+        elif isinstance(n, Frame) and calls:
+            results = _only_ops(n.body, found, calls - 1)
+            if results is None:
+                return None
+            same.update(zip(n.results, (same.get(v, v) for v in results), strict=True))
+        elif not isinstance(n, Bind):
+            return None
+    return None
 
 
 # ------------------------------------------------------------------ rewriting

@@ -25,7 +25,8 @@ from cutile.ir.terms import (
     is_poisoned,
     is_scalar,
 )
-from cutile.ops import _numeric
+from cutile.ir.walk import only_op
+from cutile.ops import _numeric, arithmetic, bits
 from cutile.ops._arguments import axis_arg, invalid, refuse, tile_arg
 from cutile.ops._constants import encode
 from cutile.ops._op import OpDef
@@ -166,3 +167,30 @@ def combined(combine: Callable, old: Sequence[np.ndarray], new: Sequence[np.ndar
     return tuple([r if np.shape(r) == a.shape == b.shape else
                   np.broadcast_to(r, np.broadcast_shapes(np.shape(r), a.shape, b.shape))
                   for r, a, b in zip(results, old, new, strict=True)])
+
+
+class InOneCall:
+    """A combine function of integers that is an op, with the ufunc that the op is: whatever the order, the result is
+    the same.
+    """
+
+    __slots__ = ("_combine", "ufunc")
+
+    def __init__(self, combine: Callable, ufunc: np.ufunc):
+        self._combine, self.ufunc = combine, ufunc
+
+    def __call__(self, args: tuple) -> tuple:
+        return self._combine(args)
+
+
+_UFUNCS = {arithmetic.add: np.add, arithmetic.mul: np.multiply, arithmetic.minimum: np.minimum,
+           arithmetic.maximum: np.maximum, bits.bitwise_and: np.bitwise_and, bits.bitwise_or: np.bitwise_or,
+           bits.bitwise_xor: np.bitwise_xor}
+
+
+def ufunc_of(region: Region) -> np.ufunc | None:
+    """The ufunc that a combine function is, for `InOneCall`; None if it is none."""
+    n = only_op(region)
+    if n is None or len(region.params) != 2 or not info(region.params[0].type.dtype).integral:
+        return None
+    return _UFUNCS.get(n.op) if list(n.operands) in (list(region.params), list(region.params)[::-1]) else None

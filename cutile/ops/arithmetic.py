@@ -393,7 +393,7 @@ def maximum(x, y, /, *, flush_to_zero=False, propagate_nan=False):
 
 
 @op(negative_rule, loose=operator.neg, exact=True, tileir=("negi", "negf"), error_bound=of_sign)
-def negative(x, /):
+def negative(x, /, *, out=None):
     """`-x`.
 
     [ARITH-12.bool]  a bool_ tile becomes int32 first
@@ -402,7 +402,7 @@ def negative(x, /):
     [ARITH-12.restricted]  a restricted float: TileTypeError
     [ARITH-12.const]  constants stay constant: a literal is Python's, a strict one wraps in its dtype
     """
-    return np.negative(x)
+    return np.negative(x, out=out)
 
 
 @op(positive_rule, loose=operator.pos, exact=True, public=False, error_bound=of_sign)
@@ -418,7 +418,7 @@ def positive(x, /):
 
 
 @op(abs_rule, loose=builtins.abs, exact=True, tileir=("absi", "absf"), error_bound=of_sign)
-def abs(x, /):
+def abs(x, /, *, out=None):
     """Absolute value; `abs(x)` in tile code.
 
     [ARITH-14.dtype]  the dtype stays, bool_ included
@@ -429,7 +429,7 @@ def abs(x, /):
     [ARITH-14.restricted]  a restricted float: TileTypeError
     [ARITH-14.const]  constants stay constant: a literal is Python's, a strict one wraps in its dtype
     """
-    return np.abs(x)
+    return np.abs(x, out=out)
 
 
 @op(made_elsewhere, elementwise=True, public=False, tileir="fma", error_bound=of_fma)

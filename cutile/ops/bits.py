@@ -114,35 +114,35 @@ def _loose_lshift(x, y):
 
 
 @op(bitwise_rule, short="and", loose=operator.and_, exact=True, tileir="andi", absorbing=lambda d: 0)
-def bitwise_and(x, y, /):
+def bitwise_and(x, y, /, *, out=None):
     """Bitwise and: `x & y`.
 
     [BIT-1.and.bool]  bool_ operands: logical and, a bool_ result
     """
-    return np.bitwise_and(x, y)
+    return np.bitwise_and(x, y, out=out)
 
 
 @op(bitwise_rule, short="or", loose=operator.or_, exact=True, tileir="ori",
     absorbing=lambda d: True if d is bool_ else -1 if info(d).kind == "i" else int_range(d)[1])
-def bitwise_or(x, y, /):
+def bitwise_or(x, y, /, *, out=None):
     """Bitwise or: `x | y`.
 
     [BIT-1.or.bool]  bool_ operands: logical or, a bool_ result
     """
-    return np.bitwise_or(x, y)
+    return np.bitwise_or(x, y, out=out)
 
 
 @op(bitwise_rule, short="xor", loose=operator.xor, exact=True, tileir="xori")
-def bitwise_xor(x, y, /):
+def bitwise_xor(x, y, /, *, out=None):
     """Bitwise exclusive or: `x ^ y`.
 
     [BIT-1.xor.bool]  bool_ operands: true where they differ, a bool_ result
     """
-    return np.bitwise_xor(x, y)
+    return np.bitwise_xor(x, y, out=out)
 
 
 @op(bitwise_not_rule, loose=_loose_not, exact=True)
-def bitwise_not(x, /):
+def bitwise_not(x, /, *, out=None):
     """Bitwise complement: `~x`.
 
     [BIT-2.int]  integers: every bit flips
@@ -152,7 +152,7 @@ def bitwise_not(x, /):
     [BIT-2.strict]  a strict constant is complemented in its dtype
     [BIT-2.float]  a float operand: TileTypeError
     """
-    return np.invert(x)
+    return np.invert(x, out=out)
 
 
 @op(shift_rule, short="left", loose=_loose_lshift, exact=True, tileir="shli",

@@ -19,6 +19,7 @@ from cutile.ir.terms import POISON, Const, Leaf, Poison, Term, Tuple, describe, 
 from cutile.ops import _numeric
 from cutile.ops._arguments import axis_arg, const_bool, invalid, is_none
 from cutile.ops._combine import (
+    InOneCall,
     combine_args,
     combine_region,
     combined,
@@ -437,6 +438,8 @@ def reduce(xs, /, *, axis, identity, combine, sig: Sig):
     [RED-14.rank]  a scalar has no axis to reduce: TileTypeError
     [RED-3.reduce.keepdims]  keepdims=True keeps the reduced axis with size 1
     """
+    if isinstance(combine, InOneCall):
+        return _reduced_by(combine.ufunc, xs[0], axis)
     n = sig.x.shape[axis]
     while n > 1:
         n //= 2

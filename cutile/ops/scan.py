@@ -15,6 +15,7 @@ from cutile.ir.terms import POISON, Leaf, Poison, Tuple
 from cutile.ops import _numeric
 from cutile.ops._arguments import axis_arg, const_bool
 from cutile.ops._combine import (
+    InOneCall,
     combine_args,
     combine_region,
     combined,
@@ -89,11 +90,23 @@ def _stepwise(f: np.ufunc, x: np.ndarray, axis: int) -> np.ndarray:
     at = (slice(None),) * (axis % x.ndim)
     out[(*at, 0)] = x[(*at, 0)]
     for j in range(1, x.shape[axis]):
-        f(out[(*at, j - 1)], x[(*at, j)], out[(*at, j, ...)])
+        f(out[(*at, j - 1)], x[(*at, j)], out=out[(*at, j, ...)])
     return out
 
 
-def _accumulate(name: str, x: np.ndarray, sig: Sig, axis: int, reverse: bool, mode: RoundingMode | None, flush: bool):
+def _accumulate(f: Callable, x: np.ndarray, axis: int, reverse: bool) -> np.ndarray:
+    """f of what was accumulated and of the next element, one after the other."""
+    x = np.flip(x, axis) if reverse else x
+    if not isinstance(f, np.ufunc):
+        y = _prefix(f, x, axis)
+    elif x.shape[axis] <= SHORT:
+        y = _stepwise(f, x, axis)
+    else:
+        y = f.accumulate(x, axis=axis, dtype=x.dtype)
+    return np.flip(y, axis) if reverse else y
+
+
+def _accumulated(name: str, x: np.ndarray, sig: Sig, axis: int, reverse: bool, mode: RoundingMode | None, flush: bool):
     ufunc = {"add": np.add, "mul": np.multiply}[name]
     f = step(name, sig.x.dtype, mode, flush) if info(sig.x.dtype).floating else ufunc
     x = _numeric.flush(x) if flush else x
@@ -101,12 +114,7 @@ def _accumulate(name: str, x: np.ndarray, sig: Sig, axis: int, reverse: bool, mo
         y = compiled_along(f"{name} prefixes {sig.x.dtype.name}", x, axis, reverse)
         if y is not None:
             return y
-    x = np.flip(x, axis) if reverse else x
-    if f is ufunc:
-        y = _stepwise(ufunc, x, axis) if x.shape[axis] <= SHORT else ufunc.accumulate(x, axis=axis, dtype=x.dtype)
-    else:
-        y = _prefix(f, x, axis)
-    return np.flip(y, axis) if reverse else y
+    return _accumulate(f, x, axis, reverse)
 
 
 @op(_cumsum_rule, operands="x", exact=True, freedom=order("sum"), tileir="add",
@@ -121,7 +129,7 @@ def cumsum(x, /, *, axis, reverse, rounding_mode, flush_to_zero, sig):
     [SCAN-1.cumsum.reverse]  reverse=True: result[n-1] is x[n-1], and result[j] is result[j+1] + x[j]
     [SCAN-3.cumsum.dtype]  the result has the dtype of x: integers wrap, float16 sums are float16
     """
-    return _accumulate("add", x, sig, axis, reverse, rounding_mode, flush_to_zero)
+    return _accumulated("add", x, sig, axis, reverse, rounding_mode, flush_to_zero)
 
 
 @op(_cumsum_rule, operands="x", exact=True, freedom=order("sum"), tileir="mul",
@@ -135,7 +143,7 @@ def cumprod(x, /, *, axis, reverse, rounding_mode, flush_to_zero, sig):
     [SCAN-1.cumprod.reverse]  reverse=True: result[n-1] is x[n-1], and result[j] is result[j+1] * x[j]
     [SCAN-3.cumprod.dtype]  the result has the dtype of x: integers wrap
     """
-    return _accumulate("mul", x, sig, axis, reverse, rounding_mode, flush_to_zero)
+    return _accumulated("mul", x, sig, axis, reverse, rounding_mode, flush_to_zero)
 
 
 @op(_scan_rule, operands="*xs", exact=True, freedom=order("scan"),
@@ -159,6 +167,8 @@ def scan(xs, /, *, axis, identity, reverse, combine, sig: Sig):
     [SCAN-4.body]  func is restricted as that of reduce: memory, branches, loops: TileSyntaxError
     [SCAN-4.result]  func returns one scalar, or a tuple of as many as there are tiles; else TileTypeError
     """
+    if isinstance(combine, InOneCall):
+        return _accumulate(combine.ufunc, xs[0], axis, reverse)
     steps = list(zip(*(_first(x, axis) for x in xs), strict=True))
     if reverse:
         steps.reverse()

@@ -7,7 +7,7 @@ loop that runs once, and Returns become Breaks. Nodes that control cannot reach 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from cutile._support.structs import replace
@@ -36,6 +36,13 @@ def flatten_frames(kernel: Kernel) -> Kernel:
     new: dict[Value, Value] = {}
     ended = rewrite(kernel, lambda old, n: _frame(n, new) if isinstance(n, Frame) else _cut(n))
     body = run_recursive(_spliced(reachable(ended.body), new))
+    return kernel if body is kernel.body else replace(kernel, body=body)
+
+
+def flatten_some(kernel: Kernel, wanted: Callable[[Frame], bool]) -> Kernel:
+    """The kernel without those Frames that are wanted and have no early return."""
+    body = run_recursive(_spliced(kernel.body, {}, lambda n: wanted(n) and isinstance(n.body.nodes[-1], Return)
+                                  and not holders(n.body, Return)))
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 
@@ -118,8 +125,11 @@ def _with_rest(nodes: Sequence[Node], rest: list[Node], results: tuple[Value, ..
 # ------------------------------------------------------------------ bodies in place of frames
 
 
-def _spliced(region: Region, new: dict[Value, Value]) -> Generator[Any, Any, Region]:
-    """The region with each frame replaced by its body. `new` maps values to their replacements."""
+def _spliced(region: Region, new: dict[Value, Value],
+             enters: Callable[[Frame], bool] = lambda n: True) -> Generator[Any, Any, Region]:
+    """The region with each frame replaced by its body, or each that `enters` says. `new` maps values to their
+    replacements.
+    """
     out: list[Node] = []
     inside: list[tuple[Frame | None, Any]] = [(None, iter(region.nodes))]  # entered frames, each with its next nodes
     while inside:
@@ -127,7 +137,7 @@ def _spliced(region: Region, new: dict[Value, Value]) -> Generator[Any, Any, Reg
         n = next(nodes, None)
         if n is None:
             inside.pop()
-        elif isinstance(n, Frame):
+        elif isinstance(n, Frame) and enters(n):
             inside.append((n, iter(n.body.nodes)))
         elif isinstance(n, Return) and frame is not None:
             new.update(zip(frame.results, n.operands, strict=True))
@@ -136,7 +146,7 @@ def _spliced(region: Region, new: dict[Value, Value]) -> Generator[Any, Any, Reg
             n = _renamed(n, new)
             before, after = regions_of(n), []
             for inner in before:
-                after.append((yield _spliced(inner, new)))
+                after.append((yield _spliced(inner, new, enters)))
             if any(a is not b for a, b in zip(after, before, strict=True)):
                 n = with_regions(n, after)
             out.append(n)

@@ -18,7 +18,8 @@ from cutile.dtypes import float32
 from cutile.errors import TileAssertionError, TileStepLimitError, TileValueError
 from cutile.interp import debugger, run_blocks, schedule
 from cutile.interp.codegen import batch
-from cutile.ir.nodes import Continue, For, If, Kernel, Region, Return, Value, While, Yield
+from cutile.ir.nodes import Continue, For, Frame, If, Kernel, Region, Return, Value, While, Yield
+from cutile.ir.walk import walk
 from cutile.ops import create, debug
 from cutile.types import ArrayType, ListType, TileType
 from tests.front.compiling import A1, typed
@@ -323,3 +324,21 @@ def test_numbers_become_carriers(capsys):
     c.add(Return((), c.span()))
     interp.run(c.kernel(("n", n), ("b", b)), (1,), [7, 0.5])
     assert capsys.readouterr().out == "n 7\n0.500\n"
+
+
+def test_functions_of_the_package_take_the_place_of_their_calls():
+    """So the tiles that they load and store are views of memory. Those of the user stay, as tracebacks show them; so do
+    all where one block runs at a time, for debuggers.
+    """
+    def kernel(x):
+        t = ct.load(x, (ct.bid(0),), (8,))
+        ct.store(x, (ct.bid(0),), kept(ct.lib.erf(t)))
+
+    compiled = schedule.CompiledKernel(typed(kernel, A1))
+    frames = {asked: {n.function for n in walk(compiled.plan(asked, False).code.kernel.body) if isinstance(n, Frame)}
+              for asked in ("batch", "block")}
+    assert frames["batch"] == {"kept"} < frames["block"]
+
+
+def kept(t):
+    return t + 1

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from cutile.ir.walk import (
     definitions,
     free_values,
     homes,
+    only_op,
     regions,
     returns,
     rewrite,
@@ -219,3 +221,24 @@ def test_values_of_a_template_as_deep_as_may_be():
     for _ in range(5000):
         t = Group("tuple", ("0", "1"), (t, Known(1)))
     assert shown_values(Group("tuple", ("0", "1"), (v, t))) == (v, v)
+
+
+@pytest.mark.parametrize("body, found", [
+    ("%3 = add(%1, %2) {rounding_mode=None, flush_to_zero=False} : i32[]\n    yield %3", "add"),
+    ("%4 = frame f : i32[] {\n      %3 = add(%1, %2) {rounding_mode=None, flush_to_zero=False} : i32[]\n"
+     "      return %3\n    }\n    yield %4", "add"),
+    ("%3 = add(%1, %2) {rounding_mode=None, flush_to_zero=False} : i32[]\n    yield %1", None),
+    ("%3 = add(%1, %2) {rounding_mode=None, flush_to_zero=False} : i32[]\n"
+     "    %4 = add(%3, %2) {rounding_mode=None, flush_to_zero=False} : i32[]\n    yield %4", None),
+    ("yield %1", None),
+])
+def test_the_only_op_of_a_region(body, found):
+    k = parse(f"""kernel k(%0: i32[8]) {{
+  %9 = reduce([%0]) {{axis=-1, identity=(0,)}} : i32[] region (%1: i32[], %2: i32[]) {{
+    {body}
+  }}
+  return
+}}
+""")
+    n = only_op(k.body.nodes[0].region)
+    assert (n and n.op.name) == found

@@ -6,7 +6,7 @@ import pytest
 
 from cutile.ir.nodes import Frame, Return, While
 from cutile.ir.walk import walk
-from cutile.passes.flatten_frames import flatten_frames
+from cutile.passes.flatten_frames import flatten_frames, flatten_some
 from tests.front.compiling import I32, typed
 from tests.passes.random_programs import program, trace
 
@@ -65,3 +65,23 @@ def test_what_follows_an_endless_call_is_dropped():
 
     flat = flatten_frames(typed(kernel, I32))
     assert isinstance(flat.body.nodes[-1], While)
+
+
+def test_some():
+    """Only wanted functions take the place of their calls, and none with an early return."""
+    def kernel(n):
+        print(helper_plain(n) + helper_early(n))
+
+    whole = typed(kernel, I32)
+    flat = flatten_some(whole, lambda n: n.function != "helper_inner")
+    assert {n.function for n in walk(flat.body) if isinstance(n, Frame)} == {"helper_inner", "helper_early"}
+    assert flatten_some(whole, lambda n: False) is whole
+    assert [trace(flat, s) for s in range(8)] == [trace(whole, s) for s in range(8)]
+
+
+def helper_plain(n):
+    return helper_inner(n) * 2
+
+
+def helper_inner(n):
+    return n + 1

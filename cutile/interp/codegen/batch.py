@@ -55,6 +55,7 @@ from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Kernel, Node, Op, Region, Value, inner_of
 from cutile.ir.recursion import recursive
 from cutile.ops import _layout, _numeric
+from cutile.ops._combine import ufunc_of
 from cutile.ops._promotion import broadcastable_to
 
 LEVELS_PER_CHECK = 16  # every 16th nested function may continue in a new thread, when the stack is nearly full
@@ -71,7 +72,7 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedC
     """
     facts = batch_facts(kernel, check)
     body = facts.body
-    code = EmittedCode(check, step_limit, facts.streams(body))
+    code = EmittedCode(kernel, check, step_limit, facts.streams(body))
     for f in (divergence.branch, divergence.branch_all, divergence.for_loop, divergence.while_loop, divergence.frame,
               merge.narrow, block_set.with_batch_axes, _layout.with_blocks_last, _layout.empty_result,
               _layout.copied_apart, as_stored):
@@ -149,7 +150,8 @@ class Body:
             if isinstance(n, TERMINATORS):
                 return out + self.terminator(n)
             if isinstance(n, ir.Bind):
-                out += self.cover_line(n) if n.span.line > header_end else []
+                if n.span.line > header_end and n.span.filename == self.enclosing.span.filename:
+                    out += self.cover_line(n)
                 continue
             header_end = n.span.end_line if isinstance(n, _WITH_HEADER) else 0
             if n in self.unit.facts.skipped:
@@ -178,9 +180,19 @@ class Body:
         return [set_position(ast.If(different, [*body, assign([CTX], load(NARROWER))], []), at)]
 
     def positioned(self, stmt: ast.stmt, n: Node) -> ast.stmt:
-        at = header(n.span) if isinstance(n, _WITH_HEADER) else position(n.span)
+        span = self.here(n)
+        if span is None:
+            return set_position(stmt, NO_POSITION)
+        at = header(span) if isinstance(n, _WITH_HEADER) else position(span)
         self.line = at[0]
         return set_position(stmt, at)
+
+    def here(self, n: Node) -> Span | None:
+        """Where a node stands in this file; what took the place of a call stands at the call."""
+        span = n.span
+        while span is not None and span.filename != self.enclosing.span.filename:
+            span = span.call_site
+        return span
 
     # -------------------------------------------------------------- plain nodes
 
@@ -278,12 +290,12 @@ class Body:
         if code.ranks:
             operands = [call(load(".with_batch_axes"), [x, self.unit.ref(v.type, "type"), load(CTX)])
                         for x, v in zip(operands, n.operands, strict=True)]
-        bind = attribute(self.unit.ref(Combine(code), "combine"), "bind")
+        bind = attribute(self.unit.ref(Combine(code, ufunc_of(n.region)), "combine"), "bind")
         return call(bind, [load(CTX), captured]), operands
 
     def cover_line(self, n: ir.Bind | Op) -> list[ast.stmt]:
         """A statement without effect for a line of the user that computes nothing, so that coverage counts the line."""
-        if n.span.line == self.line:
+        if n.span.line == self.line or n.span.filename != self.enclosing.span.filename:
             return []
         return [self.positioned(ast.Pass(), n)]
 

@@ -51,7 +51,7 @@ INTERNAL_SPAN = Span("<cutile>", 1, 0, 1, 0, "cutile")  # the position of functi
 
 def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedCode:
     """The kernel as a Python function (ctx, block, *arguments), the object ".kernel" of the emitted code."""
-    code = EmittedCode(check, step_limit)
+    code = EmittedCode(kernel, check, step_limit)
     return emit_kernel(kernel, Function(code, Liveness(kernel.body, shown=True), deque()))
 
 

@@ -20,7 +20,7 @@ from cutile._support.structs import field, structure
 from cutile.dtypes import info
 from cutile.interp.codegen.py_ast import Position, attribute, call, constant, function, load, set_position, tuple_of
 from cutile.interp.exec import checking
-from cutile.ir.nodes import Bind, Node, Op, Region, Value, inner_of, regions_of, results_of, uses_of
+from cutile.ir.nodes import Bind, Kernel, Node, Op, Region, Value, inner_of, regions_of, results_of, uses_of
 from cutile.ir.recursion import compiled
 from cutile.ir.walk import regions, shown_values
 from cutile.ops import _numeric, debug
@@ -35,6 +35,7 @@ BLOCK = "__block__"
 class EmittedCode:
     """The functions of one kernel under construction, and the objects they refer to."""
 
+    kernel: Kernel
     check: bool = False
     step_limit: bool = False
     streams: bool = False  # tiles take no memory of their own

@@ -35,7 +35,7 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedC
     It returns a generator; if the kernel never pauses, it runs the block and returns None.
     """
     pauses = _pauses(kernel)
-    code, liveness = EmittedCode(check, step_limit), Liveness(kernel.body, shown=True)
+    code, liveness = EmittedCode(kernel, check, step_limit), Liveness(kernel.body, shown=True)
     return emit_kernel(kernel, PausingFunction(code, liveness, deque(), pauses))
 
 

@@ -20,6 +20,7 @@ from cutile._support.structs import structure
 from cutile.errors import Span, TileStepLimitError, TileValueError
 from cutile.interp.exec.block_set import BlockSet, Widened, widen
 from cutile.interp.exec.merge import Part, Rank, merge, narrow
+from cutile.ops._combine import InOneCall
 
 
 @structure(slots=True)
@@ -260,9 +261,10 @@ def while_loop(ctx: BlockSet, inits: tuple, cond: RegionCode | None, cond_values
 
 @structure(slots=True)
 class Combine:
-    """The user's function of a reduce or scan in the batch schedule."""
+    """The user's function of a reduce or scan in the batch schedule, and the ufunc that it is, if it is one."""
 
     region: RegionCode
+    ufunc: np.ufunc | None = None
 
     def bind(self, ctx: BlockSet, values: tuple) -> Callable[[tuple], tuple]:
         """The `combine` of a meaning: a function from carriers to carriers, which are scalars with batch axes only.
@@ -276,4 +278,4 @@ class Combine:
             captured = (widen(v, r, extra) for v, r in zip(values, ranks, strict=True))
             return function(Widened(ctx, extra), *args, *captured)
 
-        return combine
+        return combine if self.ufunc is None else InOneCall(combine, self.ufunc)

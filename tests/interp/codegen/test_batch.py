@@ -253,3 +253,29 @@ def test_memory_that_repeats_elements_takes_no_result():
     assert batch.reusable_or_none(x) is x and batch.reusable_or_none(x, x[:1]) is x
     repeated = np.broadcast_to(x[:1], (3, 2))
     assert batch.reusable_or_none(repeated) is None and batch.reusable_or_none(repeated, x) is None
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint32, np.float32])
+@pytest.mark.parametrize("f", [lambda a, b: a + b, lambda a, b: b * a, ct.maximum, lambda a, b: named(a, b),
+                               lambda a, b: a + b + 0], ids=range(5))
+def test_a_combine_function_that_is_an_op(dtype, f):
+    """Of integers one call of NumPy combines whole tiles. The results are those of the schedule `block`."""
+    @ct.kernel
+    def combines(x, out, prefixes):
+        i = ct.bid(0)
+        t = ct.load(x, (i, 0), (2, 64))
+        ct.store(out, (i,), ct.reduce(t, 1, f, 0))
+        ct.store(prefixes, (i, 0), ct.scan(t, 1, f, 0, reverse=True))
+        ct.store(prefixes, (i + 2, 0), ct.scan(t, 0, f, 0))
+    x = np.random.default_rng(1).integers(0, 100, (4, 64)).astype(dtype)
+    found = []
+    for schedule in ("batch", "block"):
+        found.append((np.zeros(4, dtype), np.zeros((8, 64), dtype)))
+        with settings.override(SCHEDULE=schedule):
+            ct.launch(None, (2, 1, 1), combines, (x, *found[-1]))
+    assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(*found, strict=True))
+
+
+def named(a, b):
+    return a & b if False else a + b
+

@@ -1,0 +1,63 @@
+"""Operators that are an op of the language, on numbers: in host memory NumPy combines a large tile by them in one call.
+
+Any other operator takes a call for each step. A debugger is to see the operator run, so beside one none is quick.
+"""
+
+import dataclasses
+
+import cutile as ct
+from cutile.compute.blocks import Combined
+from cutile.compute.operators import Operator, debugged, result_of
+from cutile.compute.value_types import Number, ValueType
+from cutile.dtypes import info
+
+_SINGLE = (ct.float32, ct.float64)  # floats that NumPy rounds as the language does
+
+
+@dataclasses.dataclass(frozen=True)
+class Quick:
+    """Tile code of an operator. `op`: the name of the op that it is."""
+
+    combine: Combined
+    op: str
+    floating: bool
+
+    def folded(self, tile):
+        """The combination of the items of a tile."""
+        if not self.floating:
+            return self.combine.reduced(tile)
+        if self.op == "add":
+            return ct.sum(tile)
+        return ct.max(tile) if self.op == "maximum" else ct.min(tile)
+
+    def scanned(self, tile):
+        """Each item of a tile combined with those before it."""
+        if not self.floating:
+            return self.combine.scanned(tile)
+        return ct.cumsum(tile) if self.op == "add" else ct.cumprod(tile)
+
+    def only(self, there, tile, total):
+        """A tile with what changes no combination with `total` in the place of items that are not there."""
+        if self.op == "add" or self.op == "bitwise_xor":
+            return ct.where(there, tile, ct.astype(-0.0 if self.floating else 0, tile.dtype))
+        return ct.where(there, tile, ct.astype(1, tile.dtype) if self.op == "mul" else total)
+
+
+def quick_to_fold(op: Operator, t: ValueType) -> Quick | None:
+    """The operator on items of a type, if one call folds a tile."""
+    return _quick(op, t, ("add", "minimum", "maximum"))
+
+
+def quick_to_scan(op: Operator, t: ValueType) -> Quick | None:
+    """The operator on items of a type, if one call scans a tile."""
+    return _quick(op, t, ("add", "mul"))
+
+
+def _quick(op: Operator, t: ValueType, of_floats: tuple[str, ...]) -> Quick | None:
+    single = result_of(op, t, t).single
+    if not single or not isinstance(t, Number) or debugged():
+        return None
+    integral = info(t.dtype).integral
+    if not integral and (single not in of_floats or t.dtype not in _SINGLE):
+        return None
+    return Quick(Combined(op.function, t, False), single, not integral)
