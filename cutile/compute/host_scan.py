@@ -28,9 +28,9 @@ def _kernel(items: IteratorBase, out: IteratorBase, quick: Quick, begin: Any, gi
     begins = begin is not None
 
     @ct.kernel
-    def scan_items(source: items.annotation(wide), target: out.annotation(wide), head: out.annotation(wide) if ahead else tuple[()],
-                   initial: given if begins else tuple[()], n: position(wide), size: ct.Constant[int],
-                   more: ct.Constant[bool]):
+    def scan_items(source: items.annotation(wide), target: out.annotation(wide),
+                   head: out.annotation(wide) if ahead else tuple[()], initial: given if begins else tuple[()],
+                   n: position(wide), size: ct.Constant[int], more: ct.Constant[bool]):
         full = ct.astype(n // size, ct.int32)
         coming = t.cast(reader.tile(source, Place(0, size, n, True)))
         if more:

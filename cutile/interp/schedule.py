@@ -214,9 +214,7 @@ def _axes_of(v: Value) -> int:
 
 
 def _is_one_call(scan: Op) -> bool:
-    """Whether one NumPy call computes a scan: one of integers, or a sum or product of floats whose carrier rounds as the
-    dtype does.
-    """
+    """Whether one NumPy call computes a scan: one of integers, or of floats whose carrier rounds as the dtype does."""
     if scan.region is not None:
         return ufunc_of(scan.region) is not None
     i = info(scan.results[0].type.dtype)
