@@ -354,6 +354,62 @@ def test_objects_made_ahead():
         ct.compute.make_unary_transform(array, array, lambda v: v, compute_capability=[])
     with pytest.raises(RuntimeError):
         ct.compute.reduce_into(array, out, 9, lambda a, b: a + b, np.int64(0))
+
+
+@clause("SER-1.round", "SER-3.host", "SER-1.type")
+def test_objects_as_bytes():
+    def added(a, b):
+        return a + b
+    x, out = np.arange(9, dtype=np.int32), np.zeros(1, np.int64)
+    blob = ct.compute.serialize(ct.compute.make_reduce_into(x, out, added, np.int64(0)))
+    assert type(blob) is bytes
+    reduce = ct.compute.deserialize(blob)
+    reduce(np.empty(reduce(None, x, out, added, 9, np.int64(5)), np.uint8), x, out, added, 9, np.int64(5))
+    assert out.tolist() == [41]
+    for args in ((x.astype(np.float32), out, added), (x, out, lambda a, b: a - b)):
+        with pytest.raises(TypeError):
+            reduce(None, *args, 9, np.int64(5))
+    for wrong in (x, None, added):
+        with pytest.raises(TypeError):
+            ct.compute.serialize(wrong)
+        with pytest.raises(TypeError):
+            ct.compute.deserialize(None)
+
+
+@clause("SER-1.damaged", "SER-1.release")
+def test_wrong_blobs():
+    x = np.arange(9, dtype=np.int32)
+    blob = ct.compute.serialize(ct.compute.make_unary_transform(x, x, lambda v: v))
+    for wrong in (b"", b"text", blob[:-1], blob[:len(blob) // 2], blob[:-1] + bytes([blob[-1] ^ 255]), blob + b"0"):
+        with pytest.raises(ValueError):
+            ct.compute.deserialize(wrong)
+    version = ct.__version__.encode()
+    with pytest.raises(ValueError, match="0.0.0-other"):
+        ct.compute.deserialize(blob.replace(version, b"0.0.0-other" + version[:0], 1))
+
+
+@clause("AOT-1.missing", "SER-2.several")
+def test_compiling_without_a_gpu():
+    array = ct.compute.ProxyArray(np.float32)
+    blob = ct.compute.serialize(ct.compute.make_unary_transform(array, array, lambda v: v * 2,
+                                                                compute_capability=[90, (10, 0)]))
+    x = np.arange(5, dtype=np.float32)
+    ct.compute.deserialize(blob)(x, x, lambda v: v * 2, 5)
+    same_bits(x, np.arange(0, 10, 2, np.float32))
+    made = ct.compute.make_unary_transform(array, array, lambda v: v)
+    try:
+        ct.compute.serialize(made)
+    except RuntimeError as e:
+        assert "compute_capability" in str(e)
+
+
+@clause("SER-4.cache")
+def test_folder_of_compiled_code(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUTILE_CACHE_DIR", str(tmp_path))
+    assert str(ct.compute.pch_cache_dir()) == str(tmp_path)
+    assert ct.compute.clear_pch_cache() == 0
+
+
 @clause("SGS-1.segments", "SGS-1.outside", "SGS-2.stable", "SGS-1.buffer")
 def test_segmented_sort():
     starts, ends = np.array([2000, 5, 900, 700]), np.array([3001, 600, 900, 890])

@@ -28,6 +28,7 @@ TESTED_ELSEWHERE = {
     "compute/pairs": ("compute/test_radix.py", "sorts move keys and values by them"),
     "compute/readers": ("compute/test_iterators.py", "they read and write what iterators stand for"),
     "compute/algorithm": ("compute/test_reduce.py", "an algorithm shows what all share"),
+    "runtime/ahead": ("compute/test_ahead.py", "objects of algorithms are compiled ahead"),
     "runtime/repeated": ("compute/test_plans.py", "plans run such launches"),
     "runtime/scratch": ("compute/test_plans.py", "calls without temporary storage take it there"),
     "compute/algorithms": ("compute/test_proxies.py", "they give names of other modules"),

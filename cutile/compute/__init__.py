@@ -9,6 +9,7 @@ on; `plans.py` keeps the launches of a call for those like it; `readers.py` is t
 that of operators on tiles; `value_types.py` has the types of items, numbers and structs.
 """
 
+from cutile.compute.ahead import clear_pch_cache, deserialize, pch_cache_dir, serialize
 from cutile.compute.algorithm import Algorithm, clear_all_caches
 from cutile.compute.histogram import histogram_even, make_histogram_even
 from cutile.compute.iterators import (
@@ -64,6 +65,8 @@ __all__ = [
     "ZipIterator",
     "binary_transform",
     "clear_all_caches",
+    "clear_pch_cache",
+    "deserialize",
     "exclusive_scan",
     "gpu_struct",
     "histogram_even",
@@ -87,6 +90,7 @@ __all__ = [
     "make_unique_by_key",
     "make_upper_bound",
     "merge_sort",
+    "pch_cache_dir",
     "radix_sort",
     "reduce_by_key",
     "reduce_into",
@@ -94,6 +98,7 @@ __all__ = [
     "segmented_reduce",
     "segmented_sort",
     "select",
+    "serialize",
     "three_way_partition",
     "unary_transform",
     "unique_by_key",

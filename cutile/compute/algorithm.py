@@ -61,6 +61,8 @@ from cutile.runtime.launch_key import find_reader
 from cutile.runtime.scratch import capability
 
 WIDE = 1 << 31  # from that many items on, positions are int64
+MOST_BITS = 34  # of sample counts; LEAST: room for counts in arrays for them
+LEAST = 2
 KEPT = 1000  # kernels of all algorithms, plans of one
 
 _kernels: LruDict[tuple, Any] = LruDict(KEPT)
@@ -222,12 +224,17 @@ class Algorithm:
 
     takes    the role of each argument of a call, by name, in the order in which `run` and `once` get them
     options  what else its plans depend on
+    kinds  of arguments, by name, that its calls must have; `made`: what else they must have
     capabilities  compute capabilities of the GPUs that it may run on; None for all
+    blob, carried  of an object that was serialized or came so (ahead.py)
     """
 
     backend = "own"
     takes: dict[str, Role] = {}
     plans: LruDict[tuple, Plan]
+    made: tuple | None = None
+    blob: bytes | None = None
+    carried: Any = None
 
     def __init_subclass__(cls) -> None:
         cls.plans = LruDict(KEPT)
@@ -237,11 +244,14 @@ class Algorithm:
     def __init__(self, options: tuple = (), compute_capability: Any = None, **made: Any):
         """`made`: the arguments of `make_…`. Later ones must be of their kinds."""
         self.options, self.capabilities = options, capabilities(compute_capability)
-        self._made: dict[str, Any] = {}
+        self.kinds: dict[str, Any] = {}
         self._found: LruDict[tuple, Plan] = LruDict(KEPT)  # those for arguments that were checked
+        operands = {name: self._kind_checked(name, self.takes[name].wrap(value, name)) for name, value in made.items()}
         if made:
-            self.check(**{name: self._kind_checked(name, self.takes[name].wrap(value, name))
-                          for name, value in made.items()})
+            self.check(**operands)
+        self.in_host_memory = any(a.host is not None for x in operands.values() if isinstance(x, IteratorBase)
+                                  for a in x.arrays())
+        self._operands = {name: on_some_gpu(x, 1) for name, x in operands.items()}
 
     # -------------------------------------------------------------- for algorithms
 
@@ -253,6 +263,25 @@ class Algorithm:
         on numbers that operands hold, apart from counts and values.
         """
         raise NotImplementedError
+
+    def samples(self) -> Iterator[list]:
+        """Operands of calls on GPUs that together launch each kernel that a call of the object may launch. What a
+        kernel depends on of a count changes near powers of two: what tiles divide, and how many there are.
+        """
+        for sizes in self.sample_sizes():
+            made = {name: on_some_gpu(x, max(sizes[name], LEAST)) for name, x in self._operands.items()}
+            yield [made[name] if name in made else sizes[name] if role is COUNT else role.wrap(None, name)
+                   for name, role in self.takes.items()]
+
+    def sample_sizes(self) -> Iterator[dict[str, int]]:
+        """For these operands, counts and sizes of arrays by argument."""
+        return (dict.fromkeys(self.takes, (1 << k) + more) for k in range(MOST_BITS) for more in (-1, 0, 1))
+
+    def serialize(self) -> bytes:
+        """See `serialize`."""
+        from cutile.compute.ahead import serialize
+
+        return serialize(self)
 
     def run(self, temp_storage: Any, stream: Any, *args: Any) -> int:
         """A call of the object: run the plan for its arguments, and give the bytes of temporary storage. With
@@ -322,7 +351,7 @@ class Algorithm:
         if (found := capability(device)) not in self.capabilities:
             built = ", ".join(f"{major}.{minor}" for major, minor in self.capabilities)
             raise RuntimeError(f"GPU {device} has compute capability {found[0]}.{found[1]}, and this object was made "
-                               f"for {built}")
+                               f"for {built or 'arrays in host memory'}")
 
     def _kind_checked(self, name: str, operand: Any) -> Any:
         """An operand, which must be of the kind that the object was made for, if it was made for any."""
@@ -334,7 +363,7 @@ class Algorithm:
             kind, what = None if operand is None else operand.type, str
         else:
             return operand
-        made = self._made.setdefault(name, kind)
+        made = self.kinds.setdefault(name, kind)
         if made is not kind and made != kind:
             raise TypeError(f"argument `{name}`: this object was made for "
                             + (what(made) if isinstance(operand, Operator) else
@@ -365,6 +394,9 @@ class Initial(NamedTuple):
     def annotation(self, wide: bool) -> Any:
         return ints(self.type, True)
 
+    def on_some_gpu(self, n: int) -> Initial:
+        return Initial(self.type, held(self.type, (0,) * len(self.type.dtypes)))
+
 
 class FromMemory:
     """An initial value that an array in GPU memory holds when kernels run."""
@@ -381,6 +413,14 @@ class FromMemory:
 
     def annotation(self, wide: bool) -> Any:
         return self._array.annotation(wide)
+
+    def on_some_gpu(self, n: int) -> FromMemory:
+        return FromMemory(self._array.on_some_gpu(1))
+
+
+def on_some_gpu(x: Any, n: int) -> Any:
+    """An operand like x, with arrays of n items that are nowhere."""
+    return x.on_some_gpu(n) if hasattr(x, "on_some_gpu") else x
 
 
 def ints(t: ValueType, there: bool) -> Any:

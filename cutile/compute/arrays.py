@@ -12,6 +12,8 @@ from cutile.runtime.array_ref import ArrayRef, ref_of
 from cutile.runtime.arrays import NoArrayError
 from cutile.runtime.launch_key import find_reader
 
+NOWHERE = 1 << 20  # the address of arrays that stand for others
+
 
 class Held:
     """A number that a call brings, as an int; kernels take it as int64. `root`: the number."""
@@ -49,6 +51,10 @@ class DeviceArray:
         """What else kernels depend on."""
         where = "host" if self.host is not None else (self.device, self.pointer & 15, self.writable)
         return where, self.layout, self.size, self.stride
+
+    def on_some_gpu(self, n: int) -> DeviceArray:
+        """A contiguous array of n such items in GPU memory, where nothing is."""
+        return DeviceArray(self.value_type, NOWHERE, n, self.itemsize, 0, True, None, None, self.layout)
 
     def pieces(self) -> list[Piece]:
         """An array for each number of an item."""

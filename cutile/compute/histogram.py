@@ -5,6 +5,7 @@ same counter at a time; another launch adds the copies up.
 """
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,7 +144,6 @@ NUMBER = Role(lambda value, key, roots: key.append(_number(value, "")), _number)
 class HistogramEven(Algorithm):
     takes = {"d_samples": INPUT, "d_histogram": OUTPUT, "h_num_output_levels": NUMBER, "h_lower_level": LEVEL,
              "h_upper_level": LEVEL, "num_samples": COUNT}
-    made: tuple[int, DType] | None = None  # the number of levels and their dtype that an object is for
 
     def __call__(self, temp_storage: Any, d_samples: Any, d_histogram: Any, h_num_output_levels: Any,
                  h_lower_level: Any, h_upper_level: Any, num_samples: int, stream: Any = None) -> int:
@@ -154,12 +154,22 @@ class HistogramEven(Algorithm):
     def check(self, d_samples: IteratorBase, d_histogram: IteratorBase, h_num_output_levels: int,
               h_lower_level: _Level, h_upper_level: _Level) -> None:
         _checked(d_samples, h_num_output_levels, h_lower_level, h_upper_level)
-        self.made = h_num_output_levels, h_lower_level.dtype
+        self.made = h_num_output_levels, Number(h_lower_level.dtype)
+
+    def samples(self) -> Iterator[list]:
+        """Of integers, levels further apart need wider products."""
+        for samples, out, levels, lower, _, n in super().samples():
+            for width in (levels - 1, levels, (1 << 32) // (levels - 1) + 1):
+                yield [samples, out, levels, lower._replace(value=0), lower._replace(value=width), n]
+
+    def sample_sizes(self) -> Iterator[dict[str, int]]:
+        bins = self.made[0] - 1
+        return (sizes | {"d_histogram": bins} for sizes in super().sample_sizes())
 
     def plan(self, plan: Plan, samples: IteratorBase, out: IteratorBase, levels: int, lower: _Level, upper: _Level,
              n: int) -> None:
-        for name, made, got in zip(("h_num_output_levels", "h_lower_level"), self.made or (), (levels, lower.dtype),
-                                   strict=False):
+        got = levels, Number(lower.dtype)
+        for name, made, got in zip(("h_num_output_levels", "h_lower_level"), self.made or (), got, strict=False):
             if made != got:
                 raise TypeError(f"argument `{name}`: this object was made for {made}, got {got}")
         how, numbers = _checked(samples, levels, lower, upper)

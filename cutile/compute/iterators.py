@@ -14,6 +14,7 @@ Every operand of an algorithm is an `IteratorBase`; `as_iterator` wraps arrays. 
 
 from __future__ import annotations
 
+import copy
 import struct
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any
@@ -81,6 +82,12 @@ class IteratorBase:
         """Whether an operator in it captures something whose contents may change."""
         return any(c.watched() for c in self.children)
 
+    def on_some_gpu(self, n: int) -> IteratorBase:
+        """An iterator of this kind over arrays of n items that are nowhere: kernels can be compiled for it."""
+        found = copy.copy(self)
+        found._signature, found.children = None, tuple(c.on_some_gpu(n) for c in self.children)
+        return found
+
     def arrays(self) -> Iterator[DeviceArray]:
         """The arrays that it is made of."""
         return (s for s in self.slots() if isinstance(s, DeviceArray))
@@ -100,11 +107,12 @@ class ArrayIterator(IteratorBase):
     """An array, from an item on. Several dimensions are read in memory order."""
 
     def __init__(self, array: Any, start: int = 0):
-        self.array = array if isinstance(array, DeviceArray) else array_of(array)
-        self.start = start
+        self._set(array if isinstance(array, DeviceArray) else array_of(array), start)
         self.value_type = self.array.value_type
         self.kind = ("array", self.value_type)
-        self._pieces = self.array.pieces()
+
+    def _set(self, array: DeviceArray, start: int) -> None:
+        self.array, self.start, self._pieces = array, start, array.pieces()
 
     def reader(self) -> Any:
         return _reader_of(self.value_type)
@@ -119,6 +127,11 @@ class ArrayIterator(IteratorBase):
 
     def reversed(self) -> IteratorBase:
         return _Reversed(ArrayIterator(self.array), self.start)
+
+    def on_some_gpu(self, n: int) -> IteratorBase:
+        found = super().on_some_gpu(n)
+        ArrayIterator._set(found, self.array.on_some_gpu(n), 0)
+        return found
 
     def slots(self) -> Iterator[DeviceArray | Held]:
         yield self.array
@@ -427,6 +440,11 @@ class _Reversed(IteratorBase):
 
     def reversed(self) -> IteratorBase:
         return self.children[0] + self.start
+
+    def on_some_gpu(self, n: int) -> IteratorBase:
+        found = super().on_some_gpu(n)
+        found.start = n - 1
+        return found
 
     def size(self) -> int | None:
         return self.start + 1 if isinstance(self.children[0], ArrayIterator) else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import enum
 import functools
+import hashlib
 import struct
 import sys
 import types
@@ -24,9 +25,10 @@ from cutile._support.locks import Lock
 from cutile._support.lru import LruDict
 from cutile.compute.value_types import Number, Struct, ValueType, tuple_of
 from cutile.dtypes import info
-from cutile.errors import TileUnsupportedFeatureError
+from cutile.errors import TileError, TileUnsupportedFeatureError
 from cutile.front.program import type_kernel
-from cutile.ir.nodes import For, Op, Region, While
+from cutile.ir.nodes import For, Kernel, Op, Region, While
+from cutile.ir.text import anonymous_text
 from cutile.ir.walk import only_op, walk
 from cutile.types import TileType
 
@@ -130,10 +132,36 @@ class Operator:
         self.function, self.watched = function, watched
         self.results: dict[tuple[ValueType, ...], Result] = {}
 
+    def meaning(self) -> OperatorMeaning:
+        """What it does, for those types of operands that it was asked for."""
+        return OperatorMeaning({types: found.digest() for types, found in self.results.items()})
+
     @property
     def key(self) -> Operator:
         """Its part of the keys of kernels."""
         return self
+
+
+class OperatorMeaning:
+    """What an operator does, in any process: for types of operands, a digest of what it is there. It is equal to
+    operators that do the same.
+    """
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, digests: dict[tuple[ValueType, ...], str]):
+        self.digests = digests
+
+    def meaning(self) -> OperatorMeaning:
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Operator):
+            return isinstance(other, OperatorMeaning) and other.digests == self.digests
+        try:
+            return all(result_of(other, *types).digest() == digest for types, digest in self.digests.items())
+        except (TileError, TypeError, ValueError):  # it cannot take these operands
+            return False
 
 
 _RECENT: LruDict[tuple, tuple[Operator, list]] = LruDict(1000)  # by `_glance`, each with what it knows by identity
@@ -358,12 +386,18 @@ class Result(NamedTuple):
 
     type    of its results
     loops   whether it has a loop
+    kernel  IR of a kernel that applies it
     single  the name of the op of the language that it is, one of _COMMUTATIVE; "" if it is none
     """
 
     type: ValueType
     loops: bool
-    single: str = ""
+    kernel: Kernel
+    single: str
+
+    def digest(self) -> str:
+        """A digest of what it computes."""
+        return hashlib.sha256(anonymous_text(self.kernel).encode()).hexdigest()
 
 
 def result_of(op: Operator, *operands: ValueType) -> Result:
@@ -389,8 +423,8 @@ def _result(op: Operator, operands: tuple[ValueType, ...]) -> Result:
     numbers = tuple(tuple(TileType(d, (2,)) for d in t.dtypes) for t in operands)
     kernel = type_kernel(probe, [numbers]).kernel
     loops = any(isinstance(n, For | While) for n in walk(kernel.body) if not isinstance(n, Op))
-    return Result(seen[0], loops, next((_single(n.region) for n in walk(kernel.body)
-                                        if isinstance(n, Op) and n.region is not None), ""))
+    return Result(seen[0], loops, kernel, next((_single(n.region) for n in walk(kernel.body)
+                                                if isinstance(n, Op) and n.region is not None), ""))
 
 
 _COMMUTATIVE = ("add", "mul", "minimum", "maximum", "bitwise_and", "bitwise_or", "bitwise_xor")

@@ -18,7 +18,7 @@ import numpy as np
 
 from cutile import settings
 from cutile._support.lru import LruDict
-from cutile.compute.arrays import DeviceArray, Held, Piece, Temporary
+from cutile.compute.arrays import NOWHERE, DeviceArray, Held, Piece, Temporary
 from cutile.compute.iterators import IteratorBase, Stored
 from cutile.compute.operators import Operator
 from cutile.compute.value_types import Number, ValueType
@@ -104,6 +104,11 @@ class Plan:
         if isinstance(arg, Held):
             return _Number(self._positions[id(arg)])
         return tuple(map(self._template, arg)) if type(arg) is tuple else arg
+
+    def launches(self) -> Iterator[tuple[Any, tuple]]:
+        """The kernel and the arguments of each launch, while no call has run them: temporary storage is nowhere."""
+        roots = [*self.roots(), NOWHERE]
+        return ((step.kernel, step.arguments(roots)) for step in self._steps if isinstance(step, Step))
 
     # -------------------------------------------------------------- for calls
 

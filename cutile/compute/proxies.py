@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from cutile.compute.iterators import IteratorBase
-from cutile.compute.value_types import value_type
+from cutile.compute.arrays import NOWHERE, DeviceArray
+from cutile.compute.iterators import ArrayIterator, IteratorBase
+from cutile.compute.value_types import storage, value_type
 
 
 class _Missing:
@@ -49,6 +50,10 @@ class ProxyArray(IteratorBase):
 
     def size(self) -> int | None:
         return None
+
+    def on_some_gpu(self, n: int) -> IteratorBase:
+        return ArrayIterator(DeviceArray(self.value_type, NOWHERE, n, storage(self.value_type).itemsize, 0, True, None,
+                                         None))
 
 
 class ProxyValue:

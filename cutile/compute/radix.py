@@ -8,6 +8,7 @@ The counts of four values are fields of one integer, so that one scan of a tile 
 """
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import cutile as ct
@@ -129,6 +130,11 @@ class RadixSort(Algorithm):
               d_out_values: IteratorBase | None) -> None:
         bits_order(d_in_keys.value_type, self.options[0])
         check_pair(Items(d_in_keys, d_in_values), Items(d_out_keys, d_out_values))
+
+    def samples(self) -> Iterator[list]:
+        """With one digit, two and all: items move between other memory."""
+        return ([*operands[:-1], end] for operands in super().samples() for end in (None, DIGIT, 2 * DIGIT)
+                if end is None or end <= bits_order(operands[0].value_type, self.options[0]).width)
 
     def plan(self, plan: Plan, in_keys: IteratorBase, out_keys: IteratorBase, in_values: IteratorBase | None,
              out_values: IteratorBase | None, n: int, begin_bit: int | None, end_bit: int | None) -> None:

@@ -5,6 +5,7 @@ the lanes are combined. How many lanes a row has depends on how long segments ar
 may have any length.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import cutile as ct
@@ -21,6 +22,7 @@ from cutile.compute.algorithm import (
     ints,
     is_wide,
     kernels_for,
+    on_some_gpu,
     optional,
     position,
     power_below,
@@ -88,6 +90,15 @@ class SegmentedReduce(Algorithm):
             if not isinstance(t, Number) or not info(t.dtype).integral:
                 raise TypeError(f"argument `{name}`: offsets are integers, not {t}")
         result_of(op, h_init.type, h_init.type)
+
+    def samples(self) -> Iterator[list]:
+        """Of each length of rows, a launch for whole tiles and one for the rest."""
+        many = 2 * LANES + 1
+        for k in range(LONGEST_ROW.bit_length()):
+            for size in (many << k, WIDE):
+                made = {name: on_some_gpu(x, size if name == "d_in" else many) for name, x in self._operands.items()}
+                counts = {"num_segments": many, "max_segment_size": 1 << k}
+                yield [counts.get(name, made.get(name)) for name in self.takes]
 
     def plan(self, plan: Plan, items: IteratorBase, out: IteratorBase, n: int, starts: IteratorBase,
              ends: IteratorBase, op: Operator, initial: Initial, longest: int | None) -> None:

@@ -16,7 +16,7 @@ from cutile.compute.algorithm import (
     position,
 )
 from cutile.compute.iterators import IteratorBase
-from cutile.compute.operators import Operator
+from cutile.compute.operators import Operator, result_of
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 
@@ -40,6 +40,10 @@ def _kernel(ins: tuple[IteratorBase, ...], out: IteratorBase, op: Operator, wide
 
 
 class _Transform(Algorithm):
+    def check(self, op: Operator, **operands: IteratorBase) -> None:
+        *inputs, _ = operands.values()
+        result_of(op, *(it.value_type for it in inputs))
+
     def plan(self, plan: Plan, *operands: Any) -> None:
         *inputs, out, f, n = operands
         counted = {name: it for name, it in zip(self.takes, operands, strict=True) if isinstance(it, IteratorBase)}

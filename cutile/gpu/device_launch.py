@@ -63,8 +63,11 @@ class Loaded:
 
 
 def _load(kernel: Kernel, constraints: Sequence[Any], symbol: str, options: Any, device: Device) -> Loaded:
-    from cutile.gpu import selection, unchecked  # these are not needed if the code is loaded
+    from cutile.gpu import carried, selection, unchecked  # these are not needed if the code is loaded
 
+    code = carried.find(kernel, constraints, device.target, options)
+    if code is not None:
+        return Loaded(device.function(code.cubin, code.symbol), ())
     first = selection.for_first_launch(kernel, constraints, device.target, options, symbol)
     function = device.function(first.code, symbol)
     if settings.memcheck():  # a variant without checks of bounds would hide what is looked for

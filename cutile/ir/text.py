@@ -24,6 +24,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from cutile._support.structs import replace
 from cutile.dtypes import INFO, DType
 from cutile.errors import Span
 from cutile.ir.nodes import (
@@ -46,6 +47,7 @@ from cutile.ir.nodes import (
     While,
     Yield,
 )
+from cutile.ir.walk import rewrite
 
 BARE = re.compile(r"(?!(?:inf|nan)\Z)[^\W\d]\w*")  # a name that needs no quotes
 TERMINATOR_NAMES = {Yield: "yield", Break: "break", Continue: "continue", Return: "return"}
@@ -59,6 +61,11 @@ def to_text(kernel: Kernel, spans: bool = True, lenient: bool = False, *, file: 
     file      what to print for the name of a file
     """
     return "\n".join(_Printer(spans, lenient, file).kernel(kernel)) + "\n"
+
+
+def anonymous_text(kernel: Kernel) -> str:
+    """The text without spans and the names of called functions: what a kernel does, wherever it is written."""
+    return to_text(rewrite(kernel, lambda _, n: [replace(n, function="f")] if isinstance(n, Frame) else None), False)
 
 
 def parse(text: str) -> Kernel:
