@@ -105,3 +105,38 @@ def test_runs(n, equal):
     ct.compute.run_length_encode(X, keys, lengths, runs, n, equal)
     assert runs[0] == len(first) and lengths[:len(first)].tolist() == [b - a for a, b in zip(first, ends, strict=True)]
     same_bits(keys[:len(first)], X[first])
+
+
+@clause("TOP-1.largest", "TOP-1.smallest", "TOP-1.values", "TOP-1.equal")
+@pytest.mark.parametrize("k", [1, 700, N])
+def test_top_k(k):
+    places = np.arange(N, dtype=np.int32)
+    for reverse in (False, True):
+        keys, values = np.zeros(k + 1, np.int32), np.zeros(k + 1, np.int32)
+        ct.compute.top_k(d_in_keys=X, d_out_keys=keys, d_in_values=places, d_out_values=values, num_items=N, k=k,
+                         reverse=reverse)
+        at = np.argsort(X if reverse else -X, kind="stable")[:k]
+        same_bits(keys[:k], X[at])
+        same_bits(values[:k], places[at])
+        assert keys[k] == values[k] == 0
+
+
+@clause("TOP-1.nan")
+def test_top_k_of_special_floats():
+    x = np.array([0.0, np.nan, -0.0, np.inf, -np.nan, -np.inf, 1.0], np.float32)
+    for reverse, order in ((False, [1, 3, 6, 0, 2, 5, 4]), (True, [4, 5, 0, 2, 6, 3, 1])):
+        for k in (4, 7):
+            out = np.zeros(k, np.float32)
+            ct.compute.top_k(x, out, None, None, 7, k, reverse)
+            same_bits(out, x[order[:k]])
+
+
+@clause("TOP-1.many", "TOP-1.nothing")
+def test_top_k_of_too_many_and_none():
+    out = np.full(5, 7, np.int32)
+    for n, k in ((3, 4), (N, 6)):
+        with pytest.raises(ValueError):
+            ct.compute.top_k(X, out, None, None, n, k)
+    ct.compute.top_k(X, out, None, None, N, 0)
+    ct.compute.top_k(X, out, None, None, 0, 0)
+    assert out.tolist() == [7] * 5

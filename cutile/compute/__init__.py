@@ -39,6 +39,7 @@ from cutile.compute.segmented_reduce import make_segmented_reduce, segmented_red
 from cutile.compute.select import make_select, select
 from cutile.compute.sort_segments import make_segmented_sort, segmented_sort
 from cutile.compute.three_way_partition import make_three_way_partition, three_way_partition
+from cutile.compute.top_k import make_top_k, top_k
 from cutile.compute.transform import binary_transform, make_binary_transform, make_unary_transform, unary_transform
 from cutile.compute.unique_by_key import make_unique_by_key, unique_by_key
 from cutile.compute.value_types import gpu_struct
@@ -86,6 +87,7 @@ __all__ = [
     "make_segmented_sort",
     "make_select",
     "make_three_way_partition",
+    "make_top_k",
     "make_unary_transform",
     "make_unique_by_key",
     "make_upper_bound",
@@ -100,6 +102,7 @@ __all__ = [
     "select",
     "serialize",
     "three_way_partition",
+    "top_k",
     "unary_transform",
     "unique_by_key",
     "upper_bound",

@@ -168,8 +168,8 @@ class HistogramEven(Algorithm):
 
     def plan(self, plan: Plan, samples: IteratorBase, out: IteratorBase, levels: int, lower: _Level, upper: _Level,
              n: int) -> None:
-        got = levels, Number(lower.dtype)
-        for name, made, got in zip(("h_num_output_levels", "h_lower_level"), self.made or (), got, strict=False):
+        given = levels, Number(lower.dtype)
+        for name, made, got in zip(("h_num_output_levels", "h_lower_level"), self.made or (), given, strict=False):
             if made != got:
                 raise TypeError(f"argument `{name}`: this object was made for {made}, got {got}")
         how, numbers = _checked(samples, levels, lower, upper)
