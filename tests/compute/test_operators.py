@@ -103,7 +103,8 @@ def test_defaults_and_keyword_defaults():
 
 def test_types_of_results():
     i32, f32 = Number(ct.int32), Number(ct.float32)
-    assert result_of(operator(lambda a, b: a + b), i32, f32) == (f32, False, "")
+    found = result_of(operator(lambda a, b: a + b), i32, f32)
+    assert (found.type, found.loops, found.single) == (f32, False, "")
     assert str(result_of(operator(lambda a: (a, a > 0)), i32).type.parts[1]) == "bool_"
 
     def loops(a):
