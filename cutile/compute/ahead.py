@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import cutile as ct
 from cutile import dtypes
 from cutile.compute.algorithm import Algorithm
 from cutile.compute.operators import Operator, OperatorMeaning
@@ -149,6 +150,9 @@ def clear_pch_cache() -> int:
     return ahead.clear_cache()
 
 
+Algorithm.serialize = serialize  # type: ignore[method-assign]
+
+
 # ------------------------------------------------------------------ bytes
 
 
@@ -165,10 +169,15 @@ def _packed(obj: Algorithm, capabilities: tuple) -> bytes:
     return _first_line(body) + body
 
 
+def release() -> str:
+    """This release of cutile, and what tells its sources from others."""
+    return f"{ct.__version__}-{ahead.sources()}"
+
+
 def _first_line(body: bytes) -> bytes:
     import hashlib
 
-    return b"%s %d %s %s\n" % (MAGIC, FORMAT, ahead.release().encode(), hashlib.sha256(body).hexdigest().encode())
+    return b"%s %d %s %s\n" % (MAGIC, FORMAT, release().encode(), hashlib.sha256(body).hexdigest().encode())
 
 
 def _unpacked(blob: bytes) -> tuple[dict, bytes]:
@@ -179,7 +188,7 @@ def _unpacked(blob: bytes) -> tuple[dict, bytes]:
     magic, *words = head[:200].split(b" ")
     if magic != MAGIC or len(words) != 3:
         raise ValueError("this is no blob of cutile.compute.serialize")
-    found, here = words[1].decode(errors="replace"), ahead.release()
+    found, here = words[1].decode(errors="replace"), release()
     if found != here or words[0] != b"%d" % FORMAT:
         raise ValueError(f"the blob is of cutile {found}, and this is {here}: serialize the object again with this one")
     if head + b"\n" != _first_line(body):

@@ -230,6 +230,7 @@ class Algorithm:
     """
 
     backend = "own"
+    serialize: Callable[[], bytes]  # of ahead.py, which knows all algorithms
     takes: dict[str, Role] = {}
     plans: LruDict[tuple, Plan]
     made: tuple | None = None
@@ -276,12 +277,6 @@ class Algorithm:
     def sample_sizes(self) -> Iterator[dict[str, int]]:
         """For these operands, counts and sizes of arrays by argument."""
         return (dict.fromkeys(self.takes, (1 << k) + more) for k in range(MOST_BITS) for more in (-1, 0, 1))
-
-    def serialize(self) -> bytes:
-        """See `serialize`."""
-        from cutile.compute.ahead import serialize
-
-        return serialize(self)
 
     def run(self, temp_storage: Any, stream: Any, *args: Any) -> int:
         """A call of the object: run the plan for its arguments, and give the bytes of temporary storage. With

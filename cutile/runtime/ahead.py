@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from cutile import settings
 from cutile._support.float_mode import in_usual_mode
-from cutile._version import __version__
 from cutile.errors import TileUnsupportedFeatureError
 from cutile.runtime.kernel import Kernel
 
@@ -73,14 +72,14 @@ def from_plain(facts: list, symbol: str, cubin: bytes) -> Any:
 
 
 @functools.cache
-def release() -> str:
-    """This release of cutile, with a digest of the sources that make machine code of algorithms."""
+def sources() -> str:
+    """A digest of all sources of this package, which code that is compiled ahead depends on."""
     import hashlib
 
     root, h = Path(__file__).parents[1], hashlib.sha256()
     for file in sorted(root.rglob("*.py")):
         h.update(b"%s\0%s\0" % (str(file.relative_to(root)).encode(), file.read_bytes()))
-    return f"{__version__}-{h.hexdigest()[:12]}"
+    return h.hexdigest()[:12]
 
 
 def cache_folder() -> Path | None:

@@ -92,7 +92,7 @@ def test_blobs_of_others_and_damaged_ones_are_refused(monkeypatch):
     for wrong in (None, compute.make_unary_transform, x, blob):
         with pytest.raises(TypeError, match=r"serialize\(\) takes an object that make_"):
             compute.serialize(wrong)
-    monkeypatch.setattr(ahead.ahead, "release", lambda: "9.9-abc")
+    monkeypatch.setattr(ahead, "release", lambda: "9.9-abc")
     with pytest.raises(ValueError, match=r"the blob is of cutile 0\.\S+, and this is 9\.9-abc"):
         compute.deserialize(blob)
 
