@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cutile.compiled import form
+from cutile import settings
+from cutile.compiled import form, known
 from cutile.dtypes import DType, bfloat16, bool_, float4_e2m1fn, float16, info, tfloat32
 from cutile.ops._rounding import quiet_top
 
@@ -181,10 +182,10 @@ def stored_bits(x: np.ndarray, dtype: DType) -> np.ndarray:
 @functools.cache
 def encoder(dtype: DType) -> Callable[[np.ndarray, np.ndarray], None]:
     """For one dtype, a function (out, x) that puts `stored_bits` into an array, to whose shape they broadcast."""
-    name = _ENCODE.get(dtype)
+    compiled, get = known(_ENCODE.get(dtype)), settings.get
 
     def put(out, x):
-        if not (compiled := form(name)):
+        if compiled is None or not get("COMPILED"):
             out[...] = stored_bits(x, dtype)
         elif (bits := compiled(x, out)) is not out:
             out[...] = bits

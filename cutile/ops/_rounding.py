@@ -15,7 +15,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cutile.compiled import form
+from cutile import settings
+from cutile.compiled import form, known
 from cutile.dtypes import INFO, DType, bfloat16, float16, float32, float64, info, tfloat32
 from cutile.types import RoundingMode
 
@@ -52,10 +53,12 @@ def round_to(dtype: DType, x, out: np.ndarray | None = None) -> np.ndarray:
 @functools.cache
 def rounding_to(dtype: DType) -> Callable:
     """`round_to` for one dtype, which is quicker: emitted code calls it after each op."""
-    name, carrier = _FORMS.get((dtype, "f")), np.dtype(_F32)
+    compiled, carrier, get = known(_FORMS.get((dtype, "f"))), np.dtype(_F32), settings.get
+    if compiled is None:
+        return functools.partial(round_to, dtype)
 
     def rounded(x):
-        if name and type(x) is np.ndarray and x.dtype is carrier and (compiled := form(name)):
+        if type(x) is np.ndarray and x.dtype is carrier and get("COMPILED"):
             return compiled(x)
         return round_to(dtype, x)
 
