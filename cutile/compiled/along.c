@@ -54,20 +54,19 @@ typedef struct {
              }                                                                                                        \
          EACH out[j] = value(best[j]);)
 
-/* The place of the first of those that are best. */
+/* The place of the first of those that are best. Masks, since a choice would become a jump. */
 #define PLACE(name, element, ordered, key, better)                                                                    \
-    ROWS(name, element, int32_t, ordered best[LANES], place[LANES];                                                   \
-         EACH {                                                                                                       \
-             best[j] = key(x[j]);                                                                                     \
-             place[j] = 0;                                                                                            \
-         }                                                                                                            \
-         for (Py_ssize_t k = 1; k < n; k++)                                                                           \
+    ROWS(name, element, int32_t, ordered best[LANES], place[LANES], next[LANES];                                      \
+         EACH best[j] = key(x[j]);                                                                                    \
+         EACH place[j] = 0;                                                                                           \
+         for (Py_ssize_t k = 1; k < n; k++) {                                                                         \
+             EACH next[j] = key(x[k * step + j]);                                                                     \
              EACH {                                                                                                   \
-                 ordered next = key(x[k * step + j]);                                                                 \
-                 int is_better = next better best[j];                                                                 \
-                 best[j] = is_better ? next : best[j];                                                                \
-                 place[j] = is_better ? (ordered)k : place[j];                                                        \
+                 ordered mask = (ordered)-(next[j] better best[j]);                                                   \
+                 best[j] ^= (best[j] ^ next[j]) & mask;                                                               \
+                 place[j] ^= (place[j] ^ (ordered)k) & mask;                                                          \
              }                                                                                                        \
+         }                                                                                                            \
          EACH out[j] = (int32_t)place[j];)
 
 /* Floats of one sign are ordered as their bits are, negative ones the other way round; -0 is less than +0. A NaN
