@@ -152,19 +152,22 @@ def _may_be_one_run(coords: np.ndarray) -> bool:
     return int(coords.item(-1)) - int(coords.item(0)) == coords.size - 1
 
 
-def _one_run(coords: np.ndarray, start: int, stop: int) -> _Run | None:
-    """All coordinates as one run, if they are that and lie inside an axis that begins at 0."""
-    if start or not _may_be_one_run(coords):
-        return None
-    first, last = int(coords.item(0)), int(coords.item(-1))
-    if first < 0 or last >= stop or not (coords[1:] - coords[:-1] == 1).all():
-        return None
-    return _Run(slice(0, coords.size), slice(first, last + 1))
+def _consecutive(along: tuple[int, ...], coords: np.ndarray, stop: int) -> _Axis:
+    """Consecutive coordinates of an axis that begins at 0: those before it, on it, and behind it."""
+    first, n = int(coords.item(0)), coords.size
+    low = min(max(-first, 0), n)
+    high = min(max(stop - first, low), n)
+    if low == 0 and high == n:
+        return _Axis(along, coords, _EXISTS, (_Run(slice(0, n), slice(first, first + n)),))
+    exist = np.zeros(n, bool)
+    exist[low:high] = True
+    parts = ((0, low, None), (low, high, slice(first + low, first + high)), (high, n, None))
+    return _Axis(along, coords, exist, tuple([_Run(slice(a, b), there) for a, b, there in parts if a < b]))
 
 
 def _axis(along: tuple[int, ...], coords: np.ndarray, start: int, stop: int) -> _Axis:
-    if (run := _one_run(coords, start, stop)) is not None:
-        return _Axis(along, coords, _EXISTS, (run,))
+    if not start and _may_be_one_run(coords) and (coords[1:] - coords[:-1] == 1).all():
+        return _consecutive(along, coords, stop)
     coords = coords.astype(np.int64, copy=False)
     if start:
         coords = np.where((coords < 0) | (coords >= OUTSIDE), OUTSIDE, coords) + start
