@@ -68,7 +68,7 @@ class TileFunction:
     def _declare(self) -> None:
         outs = _placed(self.__name__, self.kernel, self.given.get("out"))
         inputs = [n for n in self.kernel.names if n not in outs]
-        named = _named_sizes(self.specs)
+        named = self.named = _named_sizes(self.specs)
         known = [*named, *(n for n in inputs if n not in named)]
         numbers = [n for n in known if n in named or self.specs[n].array is None]
         self.outputs = [declared(outs[n], n, i, inputs, known) for i, n in enumerate(self.kernel.names) if n in outs]
@@ -442,6 +442,12 @@ class TileFunction:
 
     def __repr__(self) -> str:
         return f"<tile function {self.__module__}.{self.__qualname__}{self.__signature__}>"
+
+    @property
+    def instead_of_launch(self) -> str:
+        """What to do with it in the place of a launch, in words."""
+        name = self.__name__
+        return f"{name} is a function made by ct.jit; call it as {name}(...), or launch its kernel, {name}.kernel"
 
     def __copy__(self) -> TileFunction:
         return self

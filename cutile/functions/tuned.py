@@ -6,7 +6,7 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from cutile._support.lru import LruDict
 from cutile._support.opaque import opaque
@@ -16,12 +16,11 @@ from cutile.functions.binding import bind
 from cutile.functions.factory import Factory
 from cutile.functions.rules import nearest, of_function
 from cutile.functions.tile_function import TileFunction
-from cutile.functions.tuning_key import TuningKey, key_of
+from cutile.functions.tuning_key import HINTS, TuningKey, check_names, key_of
 from cutile.functions.tuning_store import Store, Tuning
 from cutile.runtime.kernel import Kernel
 
 LIMIT = 1000  # kinds of arguments for which a function keeps what a call does
-HINTS = ("num_ctas", "occupancy", "opt_level", "num_worker_warps")
 Config = dict[str, Any]
 
 
@@ -47,6 +46,18 @@ class Untuned:
 
     kernel: Kernel
     settings: Settings
+
+    @property
+    def instead_of_launch(self) -> str:
+        """What to do with it, in words."""
+        return ("@ct.autotune over a kernel needs @ct.jit(grid=..., out=...) above it; the function that this makes is "
+                "called, and not launched")
+
+    def __call__(self, *args: Any, **named: Any) -> NoReturn:
+        raise TypeError(self.instead_of_launch)
+
+    def __getitem__(self, grid: Any) -> NoReturn:
+        raise TypeError(self.instead_of_launch)
 
 
 @opaque("a search launches kernels and takes their times; search outside of what is compiled")
@@ -97,7 +108,7 @@ def autotune(configs: Any, *, key: Sequence[str] | None = None, inputs: Any = No
     TypeError
         It decorates what is neither a kernel nor made by `ct.jit`.
     ValueError
-        There are no configurations, a key of them is unknown, or `inputs` is.
+        There are no configurations, a key of them is unknown, or `inputs` or a name in `key` is.
 
     Notes
     -----
@@ -155,6 +166,8 @@ class Tuned:
         self._store = Store(settings.save)
         if not callable(settings.configs):
             self._check_keys(settings.configs)
+        if isinstance(function, TileFunction):
+            check_names(settings.key or (), function, self._keys())
 
     # -------------------------------------------------------------- configurations
 
@@ -323,6 +336,11 @@ class Tuned:
             The file.
         """
         self._store.write(path)
+
+    @property
+    def instead_of_launch(self) -> str:
+        """What to do with it in the place of a launch, in words."""
+        return f"{self.__name__} is a tuned function; call it as {self.__name__}(...)"
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self

@@ -5,18 +5,21 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cutile._support.structs import structure
 from cutile.errors import refusal
 from cutile.functions import libraries
 from cutile.functions.binding import read_array
+from cutile.functions.rules import nearest
 
 if TYPE_CHECKING:
+    from cutile.functions.tile_function import TileFunction
     from cutile.functions.tuned import Tuned
 
 INTERPRETER = "interpreter"
+HINTS = ("num_ctas", "occupancy", "opt_level", "num_worker_warps")
 
 
 @structure(frozen=True)
@@ -42,23 +45,68 @@ def key_of(tuned: Tuned, args: tuple, named: Mapping[str, Any]) -> TuningKey:
     words: list[str] = []
     device = INTERPRETER
     wanted = tuned.settings.key
-    for name, value in [*((str(i), a) for i, a in enumerate(args)), *sorted(named.items())]:
+    for name, value in _by_name(tuned, args, named).items():
         for item, x in libraries.arrays_in(value, name):
             if libraries.is_jax(x):
                 raise refusal(TypeError(f"{tuned.__name__}(): a search cannot run on arrays of JAX; search with arrays "
                                         f"of NumPy, PyTorch or CuPy, and give the configuration in the call"))
             a = read_array(x)
             if a is None:
-                words.append(f"{item} {x!r}" if isinstance(x, bool | str | None) else f"{item} {type(x).__name__}")
+                words.append(f"{item} = {x!r}" if isinstance(x, bool | str | None) else f"{item}: {type(x).__name__}")
                 continue
             shape, dtype, ordinal = a
             if ordinal is not None:
                 device = _device(ordinal)
-            words.append(f"{item} {dtype} {len(shape) if wanted is not None else [_class(n) for n in shape]}")
+            sizes = ("_" if wanted is not None else f"≤{_class(n)}" for n in shape)
+            words.append(f"{item}: {dtype}[{', '.join(sizes)}]")
     if wanted is not None:
-        names = tuned._names(args, named)
-        words += [f"{n} = {names[n]}" for n in wanted]
+        words += [f"{n} = {value}" for n, value in _values(tuned, wanted, tuned._names(args, named)).items()]
     return TuningKey(tuned.__name__, _content(tuned), device, ", ".join(words))
+
+
+def _by_name(tuned: Tuned, args: tuple, named: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call in the order of the function's parameters; those of a factory by their positions."""
+    if not hasattr(tuned.function, "parameters"):
+        return {**{f"argument {i}": a for i, a in enumerate(args)}, **dict(sorted(named.items()))}
+    given = tuned.call_arguments(tuned.function, args, named)
+    order = list(tuned.function.parameters)
+    return dict(sorted(given.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order)))
+
+
+def check_names(key: Collection[str], f: TileFunction, tuned: Collection[str]) -> None:
+    """ValueError for a name in `key=` that is no named size and no number among the arguments of a function.
+
+    tuned   what configurations give
+    """
+    numbers = [n for n in f.parameters if f.specs[n].array is None and n not in tuned]
+    known = list(dict.fromkeys((*f.named, *numbers)))
+    for n in key:
+        if n in f.parameters and f.specs[n].array is not None:
+            raise ValueError(_array_as_key(f.__name__, n))
+        if n not in known:
+            raise ValueError(f"{f.__name__}: key `{n}` is no named size and no argument{nearest(n, known)}; there are "
+                             f"{', '.join(known) or 'none'}")
+
+
+def _values(tuned: Tuned, wanted: Collection[str], names: Mapping[str, Any]) -> dict[str, Any]:
+    """What the names in `key=` are in a call. ValueError for one that has no value, or an array."""
+    for n in wanted:
+        if n not in names:
+            known = [k for k, v in names.items() if not _is_array(v)]
+            raise refusal(ValueError(f"{tuned.__name__}: key `{n}` is no named size and no argument that is given"
+                                     f"{nearest(n, known)}; there are {', '.join(known) or 'none'}"))
+        if _is_array(names[n]):
+            raise refusal(ValueError(_array_as_key(tuned.__name__, n)))
+    return {n: names[n] for n in wanted}
+
+
+def _is_array(value: Any) -> bool:
+    return any(read_array(x) is not None for _, x in libraries.arrays_in(value, ""))
+
+
+def _array_as_key(name: str, n: str) -> str:
+    return (f"{name}: key `{n}` is an array; a key is a named size, as M of ct.Array[\"M N\"], or a number. Dtypes and "
+            f"the numbers of axes count anyway")
 
 
 def _class(size: int) -> int:

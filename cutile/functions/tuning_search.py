@@ -235,8 +235,10 @@ class Search:
 
     # -------------------------------------------------------------- the end
 
-    def finals(self) -> list[tuple[Config, float, float]]:
-        """The times of all that ran, the fastest first. The fastest few are measured once more, precisely."""
+    def finals(self) -> list[tuple[Config, float, float | None]]:
+        """The times of all that ran, as a Tuning has them. The fastest few are measured once more, precisely; the
+        others follow them.
+        """
         ran = sorted((t for t in self.trials if t.us < float("inf")), key=lambda t: t.us)
         if self.settings.executor is not None:
             return self._finals_elsewhere(ran)
@@ -247,17 +249,17 @@ class Search:
         result = exhaustive_search(
             [t.config for t in best], self.stream, lambda c: by_id[id(c)].grid, lambda c: by_id[id(c)].kernel,
             lambda c: by_id[id(c)].args_fn(c), quiet=True)
-        precise = sorted(result.successes, key=lambda m: m.mean_us)
-        rest = [(t.config, round(t.us, 3), 0.0) for t in ran if t not in best]
-        return [(m.config, round(m.mean_us, 3), round(m.error_margin_us, 3)) for m in precise] + rest
+        precise = sorted(((m.config, round(m.median_us or 0.0, 3), round(m.deviation_us or 0.0, 3))
+                          for m in result.successes), key=lambda t: t[1])
+        return precise + [_roughly(t) for t in ran if t not in best]
 
-    def _finals_elsewhere(self, ran: Sequence[Trial]) -> list[tuple[Config, float, float]]:
+    def _finals_elsewhere(self, ran: Sequence[Trial]) -> list[tuple[Config, float, float | None]]:
         """Like `finals`: the fastest few are measured again, one after another."""
         for t in ran[:FINALISTS]:
             future = self._submit(t)
             if future is not None and (again := spread.result(future)).outcome is not None:
                 t.us = min(t.us, again.us)
-        return [(t.config, round(t.us, 3), 0.0) for t in sorted(ran, key=lambda t: t.us)]
+        return [_roughly(t) for t in sorted(ran, key=lambda t: t.us)]
 
     def progress(self, text: str) -> None:
         if not self.settings.quiet and sys.stderr.isatty():
@@ -265,6 +267,10 @@ class Search:
             sys.stderr.flush()
         elif text:
             trace.say(trace.LAUNCHES, f"{self.tuned.__name__}: {text}")
+
+
+def _roughly(t: Trial) -> tuple[Config, float, None]:
+    return t.config, round(t.us, 3), None
 
 
 def _steps(a: Mapping[str, Any], b: Mapping[str, Any], values: Mapping[str, Iterable[str]]) -> int:

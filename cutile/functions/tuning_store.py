@@ -13,7 +13,7 @@ from typing import Any
 
 from cutile import settings
 from cutile._support.structs import structure
-from cutile.functions.tuning_key import TuningKey
+from cutile.functions.tuning_key import HINTS, INTERPRETER, TuningKey
 
 FORMAT = 1
 FOLDER = "tuned"  # in the folder of the cache
@@ -24,7 +24,8 @@ class Tuning:
     """What a search found.
 
     best       the fastest configuration
-    times      of those that ran, the fastest first: configuration, microseconds, 95 % error margin
+    times      of those that ran, the fastest first: configuration, median in microseconds, and how far from it half of
+               the runs lie; None where it is the least of two runs
     failures   configurations that failed, each with the reason
     skipped    how many were not tried
     seconds    that the search took;  made: when it ended
@@ -32,7 +33,7 @@ class Tuning:
 
     key: TuningKey
     best: dict[str, Any]
-    times: Sequence[tuple[dict[str, Any], float, float]]
+    times: Sequence[tuple[dict[str, Any], float, float | None]]
     failures: Sequence[tuple[dict[str, Any], str]]
     skipped: int
     seconds: float
@@ -44,14 +45,27 @@ class Tuning:
         skipped = f", {self.skipped} were not tried" * (self.skipped > 0)
         lines = [f"{self.key.function} on {self.key.device}, {self.key.inputs}: {len(self.times)} of {tried} "
                  f"configurations ran in {self.seconds:.1f} s{skipped}"]
-        for i, (config, us, margin) in enumerate(self.times[:top]):
-            lines.append(f"{'*' if i == 0 else ' '} {us:12.2f} us ± {margin:.2f}  {config}")
+        for i, (config, us, deviation) in enumerate(self.times[:top]):
+            spread = "  (roughly)" if deviation is None else f" ± {deviation:.2f}"
+            lines.append(f"{'*' if i == 0 else ' '} {us:12.2f} us{spread}  {config}")
         lines += ["  …"] * (len(self.times) > top)
+        if any(deviation is None for _, _, deviation in self.times[:top]):
+            lines.append("  roughly: the least of two runs; only the configurations that then led were measured on")
         reasons: dict[str, int] = {}
         for _, why in self.failures:
             reasons[why.partition("\n")[0]] = reasons.get(why.partition("\n")[0], 0) + 1
         lines += [f"  {n} failed: {why}" for why, n in sorted(reasons.items(), key=lambda r: -r[1])[:3]]
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._of_interpreter()])
+
+    def _of_interpreter(self) -> list[str]:
+        """What to know of times that were taken in the interpreter."""
+        if self.key.device != INTERPRETER:
+            return []
+        configs = [c for c, *_ in self.times]
+        hints = any(k in HINTS for c in configs for k in c)
+        return ["  these are times of the interpreter on this CPU, and say nothing about a GPU; there the function "
+                "searches anew", *["  the interpreter ignores hints, so configurations that differ in hints alone are "
+                                   "the same kernel"] * hints]
 
     __str__ = summary
 
@@ -69,7 +83,8 @@ class Tuning:
         if d["format"] != FORMAT:
             raise ValueError("written by another version of cutile")
         key = TuningKey(str(d["function"]), str(d["content"]), str(d["device"]), str(d["inputs"]))
-        return Tuning(key, dict(d["best"]), [(dict(c), float(us), float(m)) for c, us, m in d["times"]],
+        return Tuning(key, dict(d["best"]), [(dict(c), float(us), None if m is None else float(m))
+                                                 for c, us, m in d["times"]],
                       [(dict(c), str(why)) for c, why in d["failures"]], int(d["skipped"]), float(d["seconds"]),
                       float(d["made"]))
 

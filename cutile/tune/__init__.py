@@ -42,10 +42,14 @@ class Measurement(Generic[T]):
         How many launches were measured.
     error_margin_us : float
         The 95 % error margin of the mean, in microseconds.
+    median_us : float or None, default None
+        The median, in microseconds. A single slow launch does not change it.
+    deviation_us : float or None, default None
+        How far from the median half of the launches lie at most, in microseconds.
 
     Attributes
     ----------
-    config, mean_us, num_samples, error_margin_us
+    config, mean_us, num_samples, error_margin_us, median_us, deviation_us
         As above.
 
     Examples
@@ -58,6 +62,8 @@ class Measurement(Generic[T]):
     mean_us: float
     num_samples: int
     error_margin_us: float
+    median_us: float | None = None
+    deviation_us: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,7 +260,9 @@ def _refine(candidates: list[Candidate]) -> None:
 
 def _measurement(c: Candidate) -> Measurement:
     of = c.twin or c
-    return Measurement(config=c.config, mean_us=of.mean, num_samples=of.samples, error_margin_us=of.margin)
+    median, deviation = of.median
+    return Measurement(config=c.config, mean_us=of.mean, num_samples=of.samples, error_margin_us=of.margin,
+                       median_us=median, deviation_us=deviation)
 
 
 def _result(candidates: list[Candidate], failures: list) -> TuningResult:

@@ -11,6 +11,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from cutile import settings
 from cutile._support.float_mode import in_usual_mode
 from cutile.ir.terms import number_key
@@ -38,6 +40,7 @@ class Candidate:
     samples: int = 0
     mean: float = 0.0
     squares: float = field(default=0.0, repr=False)
+    taken: list[float] = field(default_factory=list, repr=False)  # the samples
     in_interpreter: bool = False  # it runs in the interpreter
     twin: Candidate | None = None  # another configuration that is the same kernel there
     failure: Exception | None = None
@@ -93,6 +96,7 @@ class Candidate:
         for _ in range(BATCH):
             us = self.run(self.args_fn(self.config))
             self.samples += 1
+            self.taken.append(us)
             delta = us - self.mean
             self.mean += delta / self.samples
             self.squares += delta * (us - self.mean)
@@ -114,6 +118,12 @@ class Candidate:
             return launch_plan.find(self.kernel, args, self.clocks.stream)
         except Exception:
             return None
+
+    @property
+    def median(self) -> tuple[float, float]:
+        """The median of the samples, and how far from it half of them lie at most. One slow sample changes neither."""
+        middle = float(np.median(self.taken))
+        return middle, float(np.median(np.abs(np.array(self.taken) - middle)))
 
     @property
     def margin(self) -> float:

@@ -1,5 +1,6 @@
 """ct.autotune: which calls search, what is compared, what is remembered."""
 
+import itertools
 import json
 import time
 
@@ -9,7 +10,7 @@ from typer.testing import CliRunner
 
 import cutile as ct
 from cutile.cli.main import app
-from cutile.functions import tuning_search
+from cutile.functions import tuning_search, tuning_store
 from cutile.tune.candidates import Candidate
 from tests.functions.kernels import scaled_kernel
 from tests.functions.shows import shows
@@ -339,7 +340,72 @@ def test_what_is_printed(times, capfd):
     tuned()(X, 1.0)
     assert capfd.readouterr() == ("", "")
     tuned(quiet=False)(X[:10], 1.0)
-    assert capfd.readouterr().out.startswith("scaled on interpreter, 0 float32 [16], 1 float: 3 of 3 configurations")
+    printed = capfd.readouterr().out
+    assert printed.startswith("scaled on interpreter, x: float32[≤16], factor: float: 3 of 3 configurations ran in")
+    assert "times of the interpreter on this CPU, and say nothing about a GPU" in printed and "hints" not in printed
+    tuned([{"TILE": 4}, {"TILE": 4, "occupancy": 2}], quiet=False, key=["N"])(X[:10], 1.0)
+    printed = capfd.readouterr().out
+    assert printed.startswith("scaled on interpreter, x: float32[_], factor: float, N = 10: 2 of 2")
+    assert "the interpreter ignores hints" in printed
+
+
+def test_one_slow_run_decides_nothing(monkeypatch, capfd):
+    """The least mean is that of TILE 32; of TILE 4 half of the runs are faster than any of it."""
+    said = {4: [10, 10, 10, 10, 4000, 10, 10], 16: [30.0], 32: [20.0]}
+    runs = {tile: itertools.cycle(us) for tile, us in said.items()}
+    monkeypatch.setattr(Candidate, "run", lambda self, args: next(runs[self.config["TILE"]]))
+    monkeypatch.setattr(tuning_search, "FINALISTS", 2)
+    f = tuned(check=lambda got, want: None, quiet=False)
+    f(X, 1.0)
+    assert [c["TILE"] for c, _, _ in f.last.times] == [4, 32, 16]
+    assert [t[1:] for t in f.last.times] == [(10.0, 0.0), (20.0, 0.0), (30.0, None)]
+    assert "30.00 us  (roughly)  {'TILE': 16}" in capfd.readouterr().out
+    again = tuning_store.Tuning.of_json(json.loads(json.dumps(f.last.as_json())))
+    assert list(again.times) == list(f.last.times)
+
+
+@pytest.mark.parametrize("name, words", [
+    ("n", "key `n` is no named size and no argument; there are N, factor"),
+    ("factr", "did you mean factor"), ("TILE", "there are N, factor$"),
+    ("x", "key `x` is an array; a key is a named size")])
+def test_keys_that_are_none(name, words):
+    with pytest.raises(ValueError, match=words):
+        tuned(key=["N", name])
+
+
+def test_keys_that_calls_show_to_be_none():
+    @ct.kernel
+    def k(x, scale, y, TILE: ct.Constant[int]):
+        i = ct.bid(0)
+        ct.store(y, i, ct.load(x, i, TILE) * scale)
+
+    f = ct.autotune(TILES, quiet=True, timeout_s=None, key=["x"])(
+        ct.jit(k, grid=(1,), out=ct.Out(like="x")))
+    with pytest.raises(ValueError, match="key `x` is an array"):
+        f(X, 2.0)
+    f = ct.autotune([{"tile": 4}], quiet=True, timeout_s=None, key=["M"])(ct.jit(factory, grid="cdiv(N, 4)",
+                                                                              out=ct.Out("N")))
+    with pytest.raises(ValueError, match="key `M` is no named size and no argument that is given; there are N"):
+        f(X)
+
+
+def factory(tile):
+    @ct.kernel
+    def k(x: ct.Array["N"], y):
+        i = ct.bid(0)
+        ct.store(y, i, ct.load(x, i, tile))
+    return k
+
+
+def test_tuned_kernels_are_not_launched():
+    below = ct.autotune(TILES)(scaled_kernel)
+    for wrong in (lambda: ct.launch(None, (1,), below, (X,)), lambda: below(X), lambda: below[(1,)]):
+        with pytest.raises(TypeError, match=r"@ct\.autotune over a kernel needs @ct\.jit"):
+            wrong()
+    with pytest.raises(TypeError, match=r"scaled is a tuned function; call it as scaled\(\.\.\.\)"):
+        ct.launch(None, (1,), tuned(), (X,))
+    with pytest.raises(TypeError, match=r"launch its kernel, scaled\.kernel"):
+        ct.launch(None, (1,), tuned().function, (X,))
 
 
 def test_tuned_functions_as_objects():
