@@ -444,7 +444,7 @@ class TileFunction:
         return f"<tile function {self.__module__}.{self.__qualname__}{self.__signature__}>"
 
     @property
-    def instead_of_launch(self) -> str:
+    def _instead_of_launch(self) -> str:
         """What to do with it in the place of a launch, in words."""
         name = self.__name__
         return f"{name} is a function made by ct.jit; call it as {name}(...), or launch its kernel, {name}.kernel"

@@ -48,16 +48,16 @@ class Untuned:
     settings: Settings
 
     @property
-    def instead_of_launch(self) -> str:
+    def _instead_of_launch(self) -> str:
         """What to do with it, in words."""
         return ("@ct.autotune over a kernel needs @ct.jit(grid=..., out=...) above it; the function that this makes is "
                 "called, and not launched")
 
     def __call__(self, *args: Any, **named: Any) -> NoReturn:
-        raise TypeError(self.instead_of_launch)
+        raise TypeError(self._instead_of_launch)
 
     def __getitem__(self, grid: Any) -> NoReturn:
-        raise TypeError(self.instead_of_launch)
+        raise TypeError(self._instead_of_launch)
 
 
 @opaque("a search launches kernels and takes their times; search outside of what is compiled")
@@ -338,7 +338,7 @@ class Tuned:
         self._store.write(path)
 
     @property
-    def instead_of_launch(self) -> str:
+    def _instead_of_launch(self) -> str:
         """What to do with it in the place of a launch, in words."""
         return f"{self.__name__} is a tuned function; call it as {self.__name__}(...)"
 

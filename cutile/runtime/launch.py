@@ -170,7 +170,7 @@ def no_kernel(obj: Any, argument: str) -> str:
     """The message for an object that is no kernel. `argument` says which argument it was, of which function."""
     if inspect.isfunction(obj):
         return f"{obj.__name__} is a plain function, not a kernel: decorate it with @ct.kernel"
-    instead = getattr(obj, "instead_of_launch", None)  # of objects that functions/ makes of kernels
+    instead = getattr(obj, "_instead_of_launch", None)  # of objects that functions/ makes of kernels
     return f"the {argument} must be a kernel, got {type(obj).__name__}" if instead is None else (
         f"the {argument} must be a kernel: {instead}")
 
