@@ -89,6 +89,19 @@ def test_captured_numbers():
         same_bits(transformed(X, lambda v: v * k), X * k)
 
 
+@clause("OPR-5.array")
+def test_captured_arrays():
+    table, counts = np.array([5, -3, 2, 9], np.int32), np.zeros(4, np.int32)
+
+    def looked_up(v):
+        ct.atomic_add(counts, v & 3, 1)
+        return table[v & 3]
+    for k in range(2):
+        table[0] = k
+        same_bits(transformed(X, looked_up), table[X & 3])
+    same_bits(counts, (2 * np.bincount(X & 3, minlength=4)).astype(np.int32))
+
+
 @clause("TYP-2.struct", "TYP-3.fields")
 def test_structs():
     c = ct.compute

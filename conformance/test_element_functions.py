@@ -251,10 +251,6 @@ def stores(x, a):
     return x
 
 
-def adds(x, a):
-    return ct.atomic_add(a, 0, x)
-
-
 def prints(x, a):
     print(x)
     return x
@@ -277,7 +273,7 @@ def undefined(x, a):
 
 
 @pytest.mark.parametrize("f, error", [
-    *(pytest.param(f, "TileSyntaxError", marks=clause("ELT-10.effect")) for f in (stores, adds, prints, asserts)),
+    *(pytest.param(f, "TileSyntaxError", marks=clause("ELT-10.effect")) for f in (stores, prints, asserts)),
     pytest.param(half, "TileTypeError", marks=clause("ELT-1.number")),
     pytest.param(undefined, "TileTypeError", marks=clause("ELT-3.undefined"))])
 def test_refusals(f, error):
@@ -285,6 +281,38 @@ def test_refusals(f, error):
     def k(a):
         ct.store(a, 0, ct.elementwise(f)(ct.load(a, 0, 8), a))
     refuses(error, k, X)
+
+
+def counted(v, counts):
+    if v > 3:
+        for i in range(v - 3):
+            ct.atomic_add(counts, i, 1)
+    ct.atomic_add(counts, 9, 1)
+    return v
+
+
+@clause("ELT-10.atomic")
+@pytest.mark.parametrize("masked", [False, True])
+def test_atomic_updates(masked):
+    @ct.kernel
+    def k(a, counts):
+        x = ct.load(a, 0, 16)
+        mask = x != 5 if masked else None
+        ct.store(a, 0, ct.elementwise(lambda v: counted(v, counts), x, mask=mask))
+    x = np.array([1, 2, 3, 4, 5, 6, 6, 7, 5, 4, 3, 2, 1, 9, 4, 4], np.int32)
+    runs = [v for v in x.tolist() if not masked or v != 5]
+    want = [sum(v > 3 + i for v in runs) for i in range(9)] + [len(runs)]
+    counts = run(k, x, np.zeros(10, np.int32))
+    same_bits(counts, np.array(want, np.int32))
+
+
+@clause("ELT-10.item")
+def test_elements_of_arrays():
+    @ct.kernel
+    def k(a, table, o):
+        ct.store(o, 0, ct.elementwise(lambda i: table[i] if i < 4 else table[0])(ct.load(a, 0, 8)))
+    x, table = np.array([3, 0, 2, 1, 7, 8, 9, 2], np.int32), np.array([1.5, 2, 3, -4], np.float32)
+    same_bits(run(k, x, table, np.zeros(8, np.float32)), table[np.where(x < 4, x, 0)])
 
 
 @clause("ELT-10.tile")

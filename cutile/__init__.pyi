@@ -3350,11 +3350,14 @@ def elementwise(func: Callable[..., Any], /, *x: _Tilelike, mask: _Tilelike | No
     values meet after a branch, a return or an iteration, they have the dtype in which operands of + meet. What an
     element does not run has no effect for it: no division by zero, no index out of range.
 
-    `func` only computes: it has no stores, atomics or prints, and reads single elements by `ct.gather`. It takes
-    numbers, structures of numbers, constants and arrays, and returns a number or a structure of numbers; the result
-    here is that structure, of tiles. With a `mask`, it runs only for elements where the mask is true; others give
-    zero.
-    A debugger shows it one element at a time, with the same bits.
+    `func` has no stores or prints. It reads single elements of arrays by `array[i]` or `ct.gather`, and updates them
+    by `ct.atomic_add` and its like, once for each element that gets there, in any order. It takes numbers,
+    structures
+    of numbers, constants and arrays, and returns a number or a structure of numbers; the result here is that
+    structure,
+    of tiles. With a `mask`, it runs only for elements where the mask is true; others give zero. A debugger shows it
+    one
+    element at a time, with the same bits.
 
     Parameters
     ----------

@@ -43,6 +43,7 @@ from cutile.compute.arrays import DeviceArray, Held, line_of
 from cutile.compute.iterators import (
     INT64,
     ArrayIterator,
+    Capturing,
     IteratorBase,
     as_input,
     as_output,
@@ -118,7 +119,16 @@ def _read_array(value: Any, key: list, roots: list) -> None:
 
 
 def _read_operator(value: Any, key: list, roots: list) -> None:
-    key.append(operator(value))
+    arrays: dict[int, Any] = {}
+    key.append(operator(value, arrays=arrays))
+    for array in arrays.values():
+        _read_array(array, key, roots)
+
+
+def _operator(value: Any, name: str) -> Operator:
+    arrays: dict[int, Any] = {}
+    found = operator(value, name, arrays)
+    return Capturing(found, arrays.values()) if arrays else found
 
 
 def _read_count(value: Any, key: list, roots: list) -> None:
@@ -191,7 +201,7 @@ _CONVERSIONS: LruDict[Any, tuple[ValueType, tuple[DType, ...]]] = LruDict(KEPT) 
 
 INPUT = Role(_read_array, as_input)
 OUTPUT = Role(_read_array, as_output, True)
-OPERATOR = Role(_read_operator, operator)
+OPERATOR = Role(_read_operator, _operator)
 COUNT = Role(_read_count, _count)
 INITIAL = Role(_read_number, initial_value)  # a number or struct of the host, or None
 INITIAL_OR_ARRAY = Role(_read_number_or_array, _initial_or_array)  # or an array of one item in GPU memory
@@ -351,7 +361,7 @@ class Algorithm:
     def _kind_checked(self, name: str, operand: Any) -> Any:
         """An operand, which must be of the kind that the object was made for, if it was made for any."""
         if isinstance(operand, Operator):
-            kind, what = operand, lambda k: "another operator; make a new one"
+            kind, what = operand.key, lambda k: "another operator; make a new one"
         elif isinstance(operand, IteratorBase):
             kind, what = operand.kind, text
         elif isinstance(operand, Initial | FromMemory) or operand is None:

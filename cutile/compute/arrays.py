@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cutile.compute.value_types import Number, ValueType, storage, value_type
-from cutile.dtypes import DType, info
+from cutile.dtypes import DType, info, int32, int64
 from cutile.runtime.array_ref import ArrayRef, ref_of
 from cutile.runtime.arrays import NoArrayError
 from cutile.runtime.launch_key import find_reader
+from cutile.types import ArrayType
 
 NOWHERE = 1 << 20  # the address of arrays that stand for others
 
@@ -160,6 +161,30 @@ def array_of(obj: Any) -> DeviceArray:
     size, stride = _flat(ref)
     return DeviceArray(Number(ref.dtype), ref.pointer, size, stride * info(ref.dtype).storage.itemsize, ref.device,
                        ref.writable, None, obj)
+
+
+def is_array(obj: Any) -> bool:
+    """Whether an object that a function captures is an array."""
+    return not isinstance(obj, type) and any(
+        hasattr(obj, name) for name in ("__array_interface__", "__cuda_array_interface__", "__dlpack__"))
+
+
+def part_of_array(obj: Any) -> tuple:
+    """What launches depend on of a captured array."""
+    key: list = []
+    find_reader(type(obj))(obj, key, [])
+    return key[0]
+
+
+def type_of_array(obj: Any) -> ArrayType:
+    """The type of a captured array in kernels. TypeError for one that is no line of numbers."""
+    array = array_of(obj)
+    if not isinstance(array.value_type, Number):
+        raise TypeError(f"a captured array holds numbers, and this one holds {array.value_type}")
+    if (rank := len(_read(obj).shape)) != 1:
+        raise TypeError(f"a captured array has one axis, and this one has {rank}; capture array.reshape(-1)")
+    return ArrayType(array.value_type.dtype, 1, int64 if array.size * array.stride // array.itemsize >= 1 << 31
+                     else int32)
 
 
 def _read(obj: Any) -> ArrayRef | None:

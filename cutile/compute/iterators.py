@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import copy
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from cutile.compute.arrays import DeviceArray, Held, array_of
 from cutile.compute.operators import Operator, operator
 from cutile.compute.value_types import Number, Struct, ValueType, annotations_of, tuple_of, value_type
 from cutile.dtypes import info
+from cutile.front.context import Hidden
 from cutile.runtime.annotations import ArrayAnnotation, ScalarAnnotation
 
 INT64 = Annotated[int, ScalarAnnotation(ct.int64)]
@@ -87,6 +88,11 @@ class IteratorBase:
         found = copy.copy(self)
         found._signature, found.children = None, tuple(c.on_some_gpu(n) for c in self.children)
         return found
+
+    def captured(self) -> Iterator[tuple[Hidden, Any]]:
+        """What stands for the arrays that operators in it capture, each with the state of the array."""
+        for c in self.children:
+            yield from c.captured()
 
     def arrays(self) -> Iterator[DeviceArray]:
         """The arrays that it is made of."""
@@ -159,6 +165,27 @@ def _nested(t: ValueType, leaves: list, tuple_class: bool = False) -> Any:
     parts = tuple(_nested(part, leaves[a:b], tuple_class)
                   for part, a, b in zip(t.parts, t.starts[:-1], t.starts[1:], strict=True))
     return tuple[parts] if tuple_class else parts
+
+
+class Capturing(Operator):
+    """An operator with the arrays that a function captures."""
+
+    def __init__(self, op: Operator, arrays: Iterable[Any]):
+        super().__init__(op.function, op.watched, op.hidden)
+        self._op, self.results = op, op.results
+        self.arrays = tuple(map(ArrayIterator, arrays))
+
+    @property
+    def key(self) -> Operator:
+        return self._op
+
+    def slots(self) -> Iterator[DeviceArray | Held]:
+        for a in self.arrays:
+            yield a.array
+
+    def captured(self) -> Iterator[tuple[Hidden, Any]]:
+        """What stands for its arrays, each with the state of the array."""
+        return zip(self.hidden, (a.state(None) for a in self.arrays), strict=True)
 
 
 class Stored(IteratorBase):
@@ -290,8 +317,7 @@ class TransformIterator(IteratorBase):
     """
 
     def __init__(self, underlying: Any, transform_op: Callable, value_type: Any = None, is_input: bool = True):
-        inner = as_iterator(underlying)
-        op = operator(transform_op, "transform_op")
+        inner, op = as_iterator(underlying), _capturing(transform_op)
         annotated = annotations_of(transform_op).get("return")
         t = _given(value_type if value_type is not None else annotated)
         if t is None:
@@ -324,6 +350,16 @@ class TransformIterator(IteratorBase):
     def watched(self) -> bool:
         return self.op.watched or self.children[0].watched()
 
+    def slots(self) -> Iterator[DeviceArray | Held]:
+        yield from super().slots()
+        if isinstance(self.op, Capturing):
+            yield from self.op.slots()
+
+    def captured(self) -> Iterator[tuple[Hidden, Any]]:
+        yield from super().captured()
+        if isinstance(self.op, Capturing):
+            yield from self.op.captured()
+
     def reversed(self) -> IteratorBase:
         return self._like(self.children[0].reversed())
 
@@ -344,8 +380,14 @@ class TransformOutputIterator(TransformIterator):
         if t is None:
             raise ValueError("TransformOutputIterator needs the type of the values that it takes: annotate the "
                              "parameter of transform_op, or pass output_value_type=")
-        self._set(as_iterator(underlying), operator(transform_op, "transform_op"), t)
+        self._set(as_iterator(underlying), _capturing(transform_op), t)
         self.reads = False
+
+
+def _capturing(op: Any) -> Operator:
+    arrays: dict[int, Any] = {}
+    found = operator(op, "transform_op", arrays)
+    return Capturing(found, arrays.values()) if arrays else found
 
 
 def _given(t: Any) -> ValueType | None:

@@ -23,9 +23,11 @@ import numpy as np
 import cutile as ct
 from cutile._support.locks import Lock
 from cutile._support.lru import LruDict
+from cutile.compute.arrays import is_array, part_of_array, type_of_array
 from cutile.compute.value_types import Number, Struct, ValueType, tuple_of
 from cutile.dtypes import info
 from cutile.errors import TileError, TileUnsupportedFeatureError
+from cutile.front.context import Hidden
 from cutile.front.program import type_kernel
 from cutile.ir.nodes import For, Kernel, Op, Region, While
 from cutile.ir.text import anonymous_text
@@ -126,10 +128,11 @@ class Operator:
 
     function  what kernels call; it captures what the user's function captured
     watched   whether it captures something whose contents may change
+    hidden    what stands in it for the arrays that the user's function captured
     """
 
-    def __init__(self, function: Callable, watched: bool):
-        self.function, self.watched = function, watched
+    def __init__(self, function: Callable, watched: bool, hidden: tuple[Hidden, ...] = ()):
+        self.function, self.watched, self.hidden = function, watched, hidden
         self.results: dict[tuple[ValueType, ...], Result] = {}
 
     def meaning(self) -> OperatorMeaning:
@@ -170,15 +173,19 @@ _KINDS = {kind: Operator(f, False) for kind, f in _FUNCTIONS.items()}
 _lock = Lock()
 
 
-def operator(op: Any, argument: str = "op") -> Operator:
-    """The operator that an argument stands for; TypeError, naming the argument, if it is none."""
+def operator(op: Any, argument: str = "op", arrays: dict[int, Any] | None = None) -> Operator:
+    """The operator that an argument stands for; TypeError, naming the argument, if it is none. `arrays` gets the arrays
+    that it captures, by their ids, in the order of `Operator.hidden`.
+    """
     cls = type(op)
     if cls is types.FunctionType:
         kept: list[Any] = []
-        seen = _glance(op, kept, ())
+        captured: dict[int, Any] = {} if arrays is None else arrays
+        seen = _glance(op, kept, (), captured)
         found = _RECENT.get(seen)
         if found is None:
-            found = _interned(*frozen(op, {})), kept
+            hidden: dict[int, Hidden] = {}
+            found = _interned(*frozen(op, {}, hidden), tuple(hidden.values())), kept
             _RECENT.keep(seen, found)
         return found[0]
     if cls is Operator:
@@ -192,17 +199,17 @@ def operator(op: Any, argument: str = "op") -> Operator:
             f"argument `{argument}`: LTO-IR cannot be linked into Tile IR, so RawOp `{op.name}` cannot run",
             help="write the operator as a Python function of items")
     if isinstance(getattr(op, "py_func", None), types.FunctionType):  # of @numba.cuda.jit
-        return operator(op.py_func, argument)
+        return operator(op.py_func, argument, arrays)
     if callable(op) and not isinstance(op, type):
         return _interned(("object", _Kept(op)), op)
     raise TypeError(f"argument `{argument}`: expected a function of items or an OpKind, got {type(op).__name__}")
 
 
-def _interned(key: tuple, function: Callable) -> Operator:
+def _interned(key: tuple, function: Callable, hidden: tuple[Hidden, ...] = ()) -> Operator:
     with _lock.here():
         found = _OPERATORS.get(key)
         if found is None:
-            found = _OPERATORS[key] = Operator(function, _changes(key))
+            found = _OPERATORS[key] = Operator(function, _changes(key), hidden)
     return found
 
 
@@ -229,9 +236,9 @@ _BY_VALUE = frozenset({int, bool, str, bytes, type(None)})
 _float = struct.Struct("d").pack
 
 
-def _glance(fn: types.FunctionType, kept: list, around: tuple) -> tuple:
+def _glance(fn: types.FunctionType, kept: list, around: tuple, arrays: dict[int, Any]) -> tuple:
     """What tells a function from others, as far as a quick look sees: equal ones have equal keys. Objects count by
-    their addresses, so they must be `kept`.
+    their addresses, so they must be `kept`; arrays by their dtypes and ranks, and they are found.
     """
     code = fn.__code__
     try:
@@ -248,19 +255,19 @@ def _glance(fn: types.FunctionType, kept: list, around: tuple) -> tuple:
     around = (*around, code)
     for cell in fn.__closure__ or ():
         try:
-            seen.append(_seen(cell.cell_contents, kept, around))
+            seen.append(_seen(cell.cell_contents, kept, around, arrays))
         except ValueError:  # an empty cell
             seen.append(cell)
     space = fn.__globals__
     for name in names:
         if name in space:
-            seen.append((name, _seen(space[name], kept, around)))
+            seen.append((name, _seen(space[name], kept, around, arrays)))
     if fn.__defaults__ is not None:
-        seen.append(_seen(fn.__defaults__, kept, around))
+        seen.append(_seen(fn.__defaults__, kept, around, arrays))
     if fn.__kwdefaults__:
-        seen.append(_seen(tuple(fn.__kwdefaults__.items()), kept, around))
+        seen.append(_seen(tuple(fn.__kwdefaults__.items()), kept, around, arrays))
     if fn.__annotations__:
-        seen.append(_seen(tuple(fn.__annotations__.items()), kept, around))
+        seen.append(_seen(tuple(fn.__annotations__.items()), kept, around, arrays))
     return tuple(seen)
 
 
@@ -273,18 +280,21 @@ def debugged() -> bool:
         _monitoring.DEBUGGER_ID) is not None
 
 
-def _seen(obj: Any, kept: list, around: tuple) -> Any:
+def _seen(obj: Any, kept: list, around: tuple, arrays: dict[int, Any]) -> Any:
     cls = type(obj)
     if cls in _BY_VALUE:
         return cls, obj
     if cls is float:
         return cls, _float(obj)
     if cls is tuple:
-        return tuple([_seen(x, kept, around) for x in obj])
+        return tuple([_seen(x, kept, around, arrays) for x in obj])
     if isinstance(obj, np.generic):
         return cls, obj.tobytes()
     if cls is types.FunctionType and not obj.__module__.startswith(("cutile.", "numpy")):
-        return _glance(obj, kept, around)
+        return _glance(obj, kept, around, arrays)
+    if is_array(obj):
+        arrays.setdefault(id(obj), obj)
+        return "array", list(arrays).index(id(obj)), part_of_array(obj)
     kept.append(obj)
     return id(obj)
 
@@ -305,9 +315,10 @@ class _Kept:
         return id(self.obj)
 
 
-def frozen(fn: types.FunctionType, around: dict[types.FunctionType, tuple]) -> tuple[tuple, types.FunctionType]:
+def frozen(fn: types.FunctionType, around: dict[types.FunctionType, tuple], hidden: dict[int, Hidden]
+           ) -> tuple[tuple, types.FunctionType]:
     """The key of a function, and a copy that keeps what the function captures now. `around`: functions that are being
-    frozen, so that recursion ends.
+    frozen, so that recursion ends. `hidden`: what stands for arrays in the copy, by the arrays' ids.
     """
     if fn in around:
         return around[fn]
@@ -325,20 +336,20 @@ def frozen(fn: types.FunctionType, around: dict[types.FunctionType, tuple]) -> t
             value = given.cell_contents
         except ValueError:  # an empty cell
             continue
-        part, cell.cell_contents = _captured(value, around)
+        part, cell.cell_contents = _captured(value, around, hidden)
         key.append(part)
     for name in global_names(code):
         if name in fn.__globals__:
-            part, value = _captured(fn.__globals__[name], around)
+            part, value = _captured(fn.__globals__[name], around, hidden)
             key.append((name, part))
             whole.__globals__[name] = value
     if fn.__annotations__:
-        key.append(("annotations", *((n, _captured(a, around)[0]) for n, a in fn.__annotations__.items())))
+        key.append(("annotations", *((n, _captured(a, around, {})[0]) for n, a in fn.__annotations__.items())))
     for attribute in ("__defaults__", "__kwdefaults__"):
         given = getattr(fn, attribute)
         if given:
             items = given.items() if isinstance(given, dict) else enumerate(given)
-            found = {k: _captured(v, around) for k, v in items}
+            found = {k: _captured(v, around, hidden) for k, v in items}
             key.append((attribute, *((k, part) for k, (part, _) in found.items())))
             setattr(whole, attribute, {k: v for k, (_, v) in found.items()} if isinstance(given, dict) else tuple(
                 v for _, v in found.values()))
@@ -363,18 +374,21 @@ def global_names(code: types.CodeType) -> list[str]:
     return list(found)
 
 
-def _captured(obj: Any, around: dict) -> tuple[Any, Any]:
+def _captured(obj: Any, around: dict, hidden: dict[int, Hidden]) -> tuple[Any, Any]:
     """The part of a key for a captured object, and the object as the copy captures it."""
     if isinstance(obj, bool | int | float | str | bytes | type(None)):
         return (type(obj), repr(obj)), obj
     if isinstance(obj, np.generic):
         return (type(obj), obj.tobytes()), obj
     if isinstance(obj, tuple) and type(obj) is tuple:
-        parts = [_captured(x, around) for x in obj]
+        parts = [_captured(x, around, hidden) for x in obj]
         return ("tuple", *(p for p, _ in parts)), tuple(x for _, x in parts)
     obj = getattr(obj, "py_func", obj) if not isinstance(obj, types.ModuleType | type) else obj
     if isinstance(obj, types.FunctionType) and not obj.__module__.startswith(("cutile.", "numpy")):
-        return frozen(obj, around)
+        return frozen(obj, around, hidden)
+    if is_array(obj):
+        stands = hidden.setdefault(id(obj), Hidden(f"captured_{len(hidden)}", type_of_array(obj)))
+        return ("array", list(hidden).index(id(obj)), stands.type), stands
     return _Kept(obj), obj
 
 
@@ -385,7 +399,7 @@ class Result(NamedTuple):
     """What an operator gives for operands of some types.
 
     type    of its results
-    loops   whether it has a loop
+    loops   whether it has a loop, or reads an array, and so cannot stand in ct.reduce or ct.scan
     kernel  IR of a kernel that applies it
     single  the name of the op of the language that it is, one of _COMMUTATIVE; "" if it is none
     """
@@ -421,10 +435,10 @@ def _result(op: Operator, operands: tuple[ValueType, ...]) -> Result:
         ct.static_eval(note(result))
 
     numbers = tuple(tuple(TileType(d, (2,)) for d in t.dtypes) for t in operands)
-    kernel = type_kernel(probe, [numbers]).kernel
+    kernel = type_kernel(probe, [numbers, *(h.type for h in op.hidden)], op.hidden).kernel
     loops = any(isinstance(n, For | While) for n in walk(kernel.body) if not isinstance(n, Op))
-    return Result(seen[0], loops, kernel, next((_single(n.region) for n in walk(kernel.body)
-                                                if isinstance(n, Op) and n.region is not None), ""))
+    single = next((_single(n.region) for n in walk(kernel.body) if isinstance(n, Op) and n.region is not None), "")
+    return Result(seen[0], loops or bool(op.hidden), kernel, single)
 
 
 _COMMUTATIVE = ("add", "mul", "minimum", "maximum", "bitwise_and", "bitwise_or", "bitwise_xor")

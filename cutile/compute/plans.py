@@ -19,11 +19,12 @@ import numpy as np
 from cutile import settings
 from cutile._support.lru import LruDict
 from cutile.compute.arrays import NOWHERE, DeviceArray, Held, Piece, Temporary
-from cutile.compute.iterators import IteratorBase, Stored
+from cutile.compute.iterators import Capturing, IteratorBase, Stored
 from cutile.compute.operators import Operator
 from cutile.compute.value_types import Number, ValueType
 from cutile.dtypes import DType, info, uint8
-from cutile.errors import TileError, TileSanitizerError, for_users, is_refusal
+from cutile.errors import TileError, TileSanitizerError, TileUnsupportedFeatureError, for_users, is_refusal
+from cutile.front.context import Hidden
 from cutile.runtime.array_ref import GPU, ref_of
 from cutile.runtime.autograd import Written, before_writing
 from cutile.runtime.launch_key import find_reader
@@ -52,7 +53,9 @@ class Plan:
         self._watched = any(isinstance(x, Operator) and x.watched for x in operands) or any(
             it.watched() for it in operands if isinstance(it, IteratorBase))
         self._repeatable = bool(arrays)
-        self._steps: list[Step | _Call | _Apart] = []
+        self._steps: list[Step | _Call | _Apart | _Alike] = []
+        captured = self._find_captured(operands)
+        self._hidden, self._captured = tuple(captured), tuple(captured.values())
         self._used, self._largest = 0, 1
         self.used = False  # see LruDict
 
@@ -80,6 +83,8 @@ class Plan:
         and tuples of these.
         """
         if blocks:
+            if self._hidden:
+                kernel, args = kernel.with_hidden(self._hidden), (*args, *self._captured)
             self._steps.append(Step(self, kernel, blocks, self._template(args)))
 
     def call(self, function: Callable, *args: Any) -> None:
@@ -97,6 +102,20 @@ class Plan:
         if pairs:
             self._steps.append(_Apart([(a.argument, b.argument, self._positions[id(a.array)],
                                         self._positions[id(b.array)], *rest) for a, b, *rest in pairs]))
+
+    def _find_captured(self, operands: Sequence[Any]) -> dict[Hidden, Any]:
+        """What stands for the arrays that operators capture, with the states of the arrays."""
+        found: dict[Hidden, Any] = {}
+        for x in operands:
+            for hidden, state in x.captured() if isinstance(x, IteratorBase | Capturing) else ():
+                if state.array.device != self.device:
+                    raise TypeError(f"an array that an operator captures is in {_memory(state.array.device)}, and the "
+                                    f"arrays are in {_memory(self.device)}")
+                if found.setdefault(hidden, state) is not state:
+                    alike = _Alike(*(self._positions[id(s.array)] for s in (found[hidden], state)))
+                    alike.run(self.roots(), 0, None)
+                    self._steps.append(alike)
+        return found
 
     def _template(self, arg: Any) -> Any:
         if isinstance(arg, Piece | Temporary):
@@ -130,7 +149,7 @@ class Plan:
         tensor = getattr(sys.modules.get("torch"), "Tensor", ())
         self._written = tuple((i, name) for i, name in enumerate(names) if name in outputs and self._steps
                               and isinstance(args[i], (IteratorBase, tensor) if tensor else IteratorBase))
-        del self._positions, self._slots, self.storage
+        del self._positions, self._slots, self._captured, self.storage
 
     def run(self, args: tuple, roots: list, storage: Any, stream: Any) -> None:
         """Run it. `storage`: the user's temporary storage; ValueError if it is too small or misaligned."""
@@ -330,6 +349,25 @@ class _Apart:
             between = at[j] - at[i] + moved
             if low < between < high and not (step and item <= between % step <= last):
                 raise ValueError(f"arguments `{one}` and `{other}` share memory; pass another array as `{one}`")
+
+
+class _Alike:
+    """A check that two roots are one array: one that an operator captures which stands in two places."""
+
+    __slots__ = ("_one", "_other")
+
+    def __init__(self, one: int, other: int):
+        self._one, self._other = one, other
+
+    def run(self, roots: list, alignment: int, stream: Any) -> None:
+        if _layout_of(roots[self._one]) != _layout_of(roots[self._other]):
+            raise TileUnsupportedFeatureError(
+                "two operators of equal code capture different arrays, and equal operators share code",
+                help="tell the functions apart, for example by a default argument: def f(x, which=1): …")
+
+
+def _layout_of(root: Any) -> Any:
+    return root if type(root) is int else _layout(root)
 
 
 def _shared(a: Line, b: Line) -> tuple[int, int, int, int, int, int]:

@@ -27,7 +27,7 @@ from cutile.front.source_text import definition_of
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Bind, Group, Known, Region, Shown, Template, Value
 from cutile.ir.terms import POISON, Const, Dict, Leaf, Range, Record, Static, Term, Tuple, Unusable, describe
-from cutile.types import LeafType
+from cutile.types import ArrayType, LeafType
 
 LOOP = "a loop"
 CALL_LIMIT = 1000  # nested inlined calls [CALL-4]
@@ -56,6 +56,19 @@ class Recursion:
     call: Callable[..., Term]
 
 
+class Hidden:
+    """Stands for an array in what a function captures. The kernel has a parameter for it, behind those of its function.
+
+    name  of the parameter
+    type  of the array
+    """
+
+    __slots__ = ("name", "type")
+
+    def __init__(self, name: str, type: ArrayType):
+        self.name, self.type = name, type
+
+
 class Context(Builder):
     """The builder of the front end; it also collects errors and dependencies, and has the functions of `Recursion`."""
 
@@ -68,6 +81,7 @@ class Context(Builder):
         self.expression_depth = 0  # expressions around the one that is being typed
         self.combining: str | None = None  # the reduce or scan whose combine function is being typed
         self.elements = False  # whether an element function is being typed
+        self.hidden: dict[Hidden, Term] = {}  # the terms that stand for captured arrays
         self.static: str | None = None  # the static construct that is being evaluated
         self.checked: dict[ast.AST, frozenset[str]] = {}  # for each function whose syntax was checked, the names
         # that its refused parts assign

@@ -53,6 +53,8 @@ def item(c: Context, t: Term, key: Term) -> Term:
             return c.call(Static(t.cls.__getitem__), (t, key))
         case Const() | Leaf() if is_tile(t):
             return shape.index_tile(c, t, key)
+        case Leaf(value=Value(type=ArrayType())) if c.elements:
+            return c.call(Static(memory.gather), (t, key))
         case Leaf(value=Value(type=ArrayType() as a)):
             raise TileTypeError(
                 f"{phrase(t)} cannot be subscripted",

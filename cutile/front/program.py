@@ -12,7 +12,7 @@ from typing import Any
 from cutile._support.structs import structure
 from cutile.errors import TileError, TileInternalError, TileRecursionError, TileSyntaxError, TileTypeError
 from cutile.front import call, expr, functions, stmt
-from cutile.front.context import Context, Recursion, StopCompiling
+from cutile.front.context import Context, Hidden, Recursion, StopCompiling
 from cutile.front.definition import Definition
 from cutile.front.dependencies import Dependencies
 from cutile.front.python_objects import capture
@@ -46,13 +46,14 @@ class Program:
     dependencies: Dependencies
 
 
-def type_kernel(fn: types.FunctionType, arg_types: Sequence[ArgType]) -> Program:
-    """Type a kernel for arguments of these types.
+def type_kernel(fn: types.FunctionType, arg_types: Sequence[ArgType], hidden: Sequence[Hidden] = ()) -> Program:
+    """Type a kernel for arguments of these types. `hidden`: what the last ones stand for, which are no parameters of
+    the function.
 
     Raises the first error in program order; its `errors` are all that were found. It runs in a copy of the current
     contextvars context, so that an interrupt cannot leave a context variable set.
     """
-    return contextvars.copy_context().run(with_room, _compile, fn, arg_types)
+    return contextvars.copy_context().run(with_room, _compile, fn, arg_types, hidden)
 
 
 _around: contextvars.ContextVar[int] = contextvars.ContextVar("cutile_kernels_being_typed", default=0)
@@ -63,7 +64,7 @@ def is_typing() -> bool:
     return _around.get() > 0
 
 
-def _compile(fn: types.FunctionType, arg_types: Sequence[ArgType]) -> Program:
+def _compile(fn: types.FunctionType, arg_types: Sequence[ArgType], hidden: Sequence[Hidden]) -> Program:
     definition = definition_of(fn)
     if _around.get() >= NESTED:
         raise TileRecursionError(
@@ -77,7 +78,9 @@ def _compile(fn: types.FunctionType, arg_types: Sequence[ArgType]) -> Program:
     try:
         functions.check_syntax(c, s)
         names = parameter_names(definition)
-        terms = {n: _parameter(c, n, t, params) for n, t in zip(names, arg_types, strict=True)}
+        given = iter(arg_types)
+        terms = {n: _parameter(c, n, t, params) for n, t in zip(names, given, strict=False)}
+        c.hidden = {h: _parameter(c, h.name, t, params) for h, t in zip(hidden, given, strict=True)}
         functions.run_body(c, s, terms)
         _check_returns(c, s)
     except StopCompiling:
@@ -134,7 +137,7 @@ def _note_constants(e: TileError, fn: types.FunctionType, definition: Definition
     names = {n.id for n in ast.walk(definition.node) if isinstance(n, ast.Name)
              and piece[0] <= ((s := definition.span(n)).line, s.col) and (s.end_line, s.end_col) <= piece[1]}
     hints = typing.get_type_hints(fn, include_extras=True)
-    for name, t in zip(parameter_names(definition), arg_types, strict=True):
+    for name, t in zip(parameter_names(definition), arg_types, strict=False):
         wanted = (*typing.get_args(hints.get(name)), None)[0]
         if name in names and isinstance(t, Embedded) and wanted in _CHECKED and type(t.value) is not wanted:
             e.notes += ((f"`{name}` is annotated as a constant {wanted.__name__}, and the launch gave {t.value!r}",

@@ -11,7 +11,7 @@ import numpy as np
 
 from cutile.dtypes import from_foreign, of_storage
 from cutile.errors import TileTypeError
-from cutile.front.context import Context
+from cutile.front.context import Context, Hidden
 from cutile.ir.terms import Const, PySlice, Record, Static, Term, Tuple, article, describe, to_builtin
 from cutile.ops._constants import loose, strict
 from cutile.ops._op import OpDef
@@ -48,6 +48,8 @@ def capture(c: Context, obj: Any, name: str) -> Term:
             help="a kernel is only started by ct.launch; move what is shared into a plain function without @ct.kernel"))
     if callable(obj):
         return Static(obj)
+    if isinstance(obj, Hidden) and obj in c.hidden:
+        return c.hidden[obj]
     return c.report(_not_a_value(obj, name))
 
 

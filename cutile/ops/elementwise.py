@@ -29,7 +29,7 @@ from cutile.ir.terms import (
 from cutile.ir.walk import walk
 from cutile.ops import create, debug, shape
 from cutile.ops._arguments import invalid, is_none, refuse
-from cutile.ops._op import ELEMENTS, OFFSETS, PURE, READ, OpDef, op
+from cutile.ops._op import ATOMIC, ELEMENTS, OFFSETS, PURE, READ, OpDef, op
 from cutile.ops._promotion import broadcast, broadcast_arg, common_shape, value_of
 from cutile.ops.compare import as_bool
 from cutile.types import TileType
@@ -92,9 +92,12 @@ def _refusal(n: Op) -> TileError | None:
     name = "print" if n.op is debug.emit_text else n.op.spelling
     if n.op is debug.breakpoint:
         return None
-    if n.op.effect not in (PURE, READ):
+    if n.op.effect not in (PURE, READ, ATOMIC):
         return TileSyntaxError(f"{name}() cannot be used inside an element function, which only computes",
                                help="return the value, and do this with the tile that ct.elementwise gives")
+    if n.op.effect == ATOMIC and n.op.accesses.unit != ELEMENTS:
+        return TileSyntaxError(f"{name}() cannot be used inside an element function",
+                               help="ct.atomic_add(array, index, update) and its like update one element")
     if n.op.effect == READ and n.op.accesses.unit not in (ELEMENTS, OFFSETS):
         return TileSyntaxError(f"{name}() reads a tile, and an element function sees single elements",
                                help="ct.gather(array, index) reads one element")
@@ -102,7 +105,7 @@ def _refusal(n: Op) -> TileError | None:
     if (tile := next((t for t in tiles if t.shape), None)) is not None:
         return TileTypeError(f"an element function sees single elements, and {name}() works on a {tile.describe()} "
                              f"here", help="pass the tile as an argument of the element function")
-    if not (n.op.effect == READ or n.op.elementwise or n.op in MOVING or _same_everywhere(n)):
+    if not (n.op.effect in (READ, ATOMIC) or n.op.elementwise or n.op in MOVING or _same_everywhere(n)):
         return TileSyntaxError(f"{name}() cannot be used inside an element function, which sees single elements",
                                help="do it before, and use the result in the function")
     return None
@@ -126,17 +129,18 @@ def elementwise(x, mask, *, combine):
     values meet after a branch, a return or an iteration, they have the dtype in which operands of + meet. What an
     element does not run has no effect for it: no division by zero, no index out of range.
 
-    `func` only computes: it has no stores, atomics or prints, and reads single elements by `ct.gather`. It takes
-    numbers, structures of numbers, constants and arrays, and returns a number or a structure of numbers; the result
-    here is that structure, of tiles. With a `mask`, it runs only for elements where the mask is true; others give zero.
-    A debugger shows it one element at a time, with the same bits.
+    `func` has no stores or prints. It reads single elements of arrays by `array[i]` or `ct.gather`, and updates them
+    by `ct.atomic_add` and its like, once for each element that gets there, in any order. It takes numbers, structures
+    of numbers, constants and arrays, and returns a number or a structure of numbers; the result here is that structure,
+    of tiles. With a `mask`, it runs only for elements where the mask is true; others give zero. A debugger shows it one
+    element at a time, with the same bits.
 
     [ELT-1.scalar]  f is called with scalars of the dtypes of the tiles
     [ELT-1.broadcast]  the tiles broadcast, and the results have their common shape
     [ELT-1.mask]  with a mask, f runs for elements where it is true; others give zero
     [ELT-3.branch]  if, elif and else: each element has the values of the side that it takes
     [ELT-7.while]  while: each element leaves the loop by itself
-    [ELT-10.effect]  a store, an atomic update, a print or an assertion in f is refused (TileSyntaxError)
+    [ELT-10.effect]  a store, a print or an assertion in f is refused (TileSyntaxError)
     [ELT-21.loop]  a loop in a function for reduce or scan is refused (TileSyntaxError)
     """
     results = combine(x, mask)

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cutile._support.structs import field, replace, structure
-from cutile.dtypes import DType, bool_, info, int32
+from cutile.dtypes import DType, bool_, info, int32, int_range
 from cutile.errors import Span, TileInternalError
 from cutile.ir.build import Builder
 from cutile.ir.nodes import (
@@ -40,7 +40,7 @@ from cutile.ir.nodes import (
 from cutile.ir.walk import rewrite, walk
 from cutile.ops import arithmetic, bits, compare, convert, create, debug, reduce, select, shape
 from cutile.ops._constants import encode
-from cutile.ops._op import PURE, READ, OpDef
+from cutile.ops._op import ATOMIC, PURE, READ, OpDef
 from cutile.ops.elementwise import MOVING, elementwise
 from cutile.passes.flatten_frames import flatten_frames
 from cutile.passes.structured_exits import has_break
@@ -201,9 +201,9 @@ class _Lifting:
             self.values[n.results[0]] = self.get(n.operands[0])
             return
         operands, layout = tuple(map(self.get, n.operands)), n.layout
-        guarded = mask is not None and (n.op.effect == READ or _harmless(n) is not None)
+        guarded = mask is not None and (n.op.effect in (READ, ATOMIC) or _harmless(n) is not None)
         shape = ()
-        if guarded or any(map(self.varies, operands)):
+        if guarded or n.op.effect == ATOMIC or any(map(self.varies, operands)):
             operands, shape = tuple(map(self.tile, operands)), self.shape
         if guarded:
             operands, layout = self.guarded(n, operands, mask)
@@ -212,10 +212,17 @@ class _Lifting:
         self.values.update(zip(n.results, results, strict=True))
         if self.masks is not None and mask is not None:
             self.masks.live.update(dict.fromkeys(results, mask))
-        self.b.append(replace(n, operands=operands, results=results, layout=layout))
+        attrs = {**n.attrs, "check_bounds": True} if guarded and n.op.effect == ATOMIC else n.attrs
+        self.b.append(replace(n, operands=operands, results=results, layout=layout, attrs=attrs))
 
     def guarded(self, n: Op, operands: tuple[Value, ...], mask: Value) -> tuple[tuple[Value, ...], Any]:
         """The operands of an op, and their layout, such that it has no effect for elements outside the mask."""
+        if n.op.effect == ATOMIC:  # which does nothing where the index is out of range
+            named = n.op.named(operands, n.layout)
+            first, *others = named["indices"]
+            outside = -1 if int_range(first.type.dtype)[0] < 0 else int_range(first.type.dtype)[1]
+            named["indices"] = (self.select(mask, first, self.constant(first.type.dtype, outside)), *others)
+            return n.op.flatten(list(named.values()))
         if n.op.effect != READ:
             x, y = operands
             return (x, self.select(mask, y, self.constant(y.type.dtype, _harmless(n)))), n.layout

@@ -22,6 +22,7 @@ from cutile._support.locks import Lock
 from cutile._support.lru import LruDict
 from cutile._support.opaque import opaque
 from cutile._support.structs import field, structure
+from cutile.front.context import Hidden
 from cutile.front.dependencies import Dependencies
 from cutile.front.program import ArgType, is_typing, parameter_names, type_kernel
 from cutile.front.python_objects import declaration
@@ -31,7 +32,7 @@ from cutile.ir.check import check
 from cutile.ir.text import to_text
 from cutile.ir.walk import walk
 from cutile.passes.fma import fma
-from cutile.runtime.annotations import PLAIN, ParameterSpec, specs_of
+from cutile.runtime.annotations import PLAIN, ArrayAnnotation, ParameterSpec, specs_of
 from cutile.runtime.arguments import Argument, classify_all
 from cutile.runtime.options import ByTarget, Options
 
@@ -165,6 +166,8 @@ class Kernel:
         self.names = [p.name for p in inspect.signature(fn, follow_wrapped=False).parameters.values()]
         specs = specs_of(fn)
         self.specs = [specs.get(n, PLAIN) for n in self.names]
+        self.hidden: tuple[Hidden, ...] = ()  # what its last parameters stand for, which its function does not name
+        self._variants: LruDict[tuple[Hidden, ...], Kernel] = LruDict(OPTIONS_LIMIT)  # by what is hidden
         self._programs = LruDict(LIMIT)
         self._by_options = LruDict(OPTIONS_LIMIT)
         self._lock = Lock()  # for threads that want one program
@@ -181,6 +184,19 @@ class Kernel:
         self.options, self.plans = options, plans
         self.identity = f"kernel {next(_numbers)}"  # compilers that trace Python tell kernels apart by it
         return self
+
+    def with_hidden(self, hidden: tuple[Hidden, ...]) -> Kernel:
+        """The kernel with a further parameter for each array that its functions capture: one kernel for equal ones."""
+        found = self._variants.get(hidden)
+        if found is None:
+            found = object.__new__(type(self))
+            found.__dict__.update(self.__dict__)
+            found.hidden, found._programs, found._by_options = hidden, LruDict(LIMIT), LruDict(OPTIONS_LIMIT)
+            found.names = [*self.names, *(h.name for h in hidden)]
+            annotations = (ArrayAnnotation(index_dtype=h.type.index_dtype) for h in hidden)
+            found.specs = [*self.specs, *(ParameterSpec(array=a) for a in annotations)]
+            self._variants.keep(hidden, found._with(self.options))
+        return found
 
     @property
     def function(self) -> types.FunctionType:
@@ -271,7 +287,7 @@ def typed(kernel: Kernel, arg_types: Sequence[ArgType]) -> TypedProgram:
     """A kernel typed for arguments of these kinds, with its multiply-adds fused: what back ends take."""
     fn = kernel.function
     with trace.timed(f"typing {fn.__qualname__}"):
-        program = type_kernel(fn, arg_types)
+        program = type_kernel(fn, arg_types, kernel.hidden)
     _stage("typed", program.kernel, trace.IR)
     with trace.timed(f"passes of {fn.__qualname__}"):
         fused = fma(program.kernel)  # the one pass that is part of the meaning [MACH-7]

@@ -18,27 +18,30 @@ from cutile.interp.memory.foreign_view import ForeignView
 from cutile.interp.memory.per_block_array import PerBlockArray
 from cutile.interp.sanitize.findings import Report, at_block, index_words, per_block
 from cutile.interp.sanitize.sites import Site, check_op, names_keyword, sites
-from cutile.ir.nodes import Kernel, Node, Op
+from cutile.ir.nodes import Kernel, Node, Op, Value
 from cutile.ir.walk import rewrite
 from cutile.ops import memory, views
 from cutile.ops._access import in_index_dtype
 from cutile.ops._op import ELEMENTS, OFFSETS, READ, TILES, Sig
+from cutile.passes.lift import Masks
 
 FAR = 1 << 60  # tile indices beyond it count as this, so that products with them do not overflow
 
 
-def instrument(kernel: Kernel, *_: object) -> Kernel:
-    """The program with a check before each access, slice and list item."""
+def instrument(kernel: Kernel, wanted: object, masks: Masks) -> Kernel:
+    """The program with a check before each access, slice and list item. Of an access in an element function the
+    elements are checked that run it.
+    """
     site = sites(kernel)
 
     def change(old: Node, n: Node) -> list[Node] | None:
-        check = _check(old, n, site(old)) if isinstance(old, Op) else None
+        check = _check(old, n, site(old), masks) if isinstance(old, Op) else None
         return None if check is None else [check, n]
 
     return rewrite(kernel, change)
 
 
-def _check(old: Op, n: Op, site: Site) -> Op | None:
+def _check(old: Op, n: Op, site: Site, masks: Masks) -> Op | None:
     if n.op in _PARTS:
         return Op(_PARTS[n.op], n.operands, {"site": site, **n.attrs}, (), n.span)
     how = n.op.accesses
@@ -47,8 +50,12 @@ def _check(old: Op, n: Op, site: Site) -> Op | None:
     o = _BY_UNIT[how.unit]
     named = n.op.named(n.operands, n.layout)
     operands, layout = o.flatten([n.operands[0], named[how.index[0]],
-                                  *([named.get(how.mask)] if how.unit != TILES else [])])
+                                  *([_mask(n, named.get(how.mask), masks)] if how.unit != TILES else [])])
     return Op(o, operands, {"site": site}, (), n.span, layout)
+
+
+def _mask(n: Op, own: Value | None, masks: Masks) -> Value | None:
+    return masks.live.get(n.results[0]) if own is None and n.results else own
 
 
 # ------------------------------------------------------------------ tiles
