@@ -95,9 +95,6 @@ def _refusal(n: Op) -> TileError | None:
     if n.op.effect not in (PURE, READ, ATOMIC):
         return TileSyntaxError(f"{name}() cannot be used inside an element function, which only computes",
                                help="return the value, and do this with the tile that ct.elementwise gives")
-    if n.op.effect == ATOMIC and n.op.accesses.unit != ELEMENTS:
-        return TileSyntaxError(f"{name}() cannot be used inside an element function",
-                               help="ct.atomic_add(array, index, update) and its like update one element")
     if n.op.effect == READ and n.op.accesses.unit not in (ELEMENTS, OFFSETS):
         return TileSyntaxError(f"{name}() reads a tile, and an element function sees single elements",
                                help="ct.gather(array, index) reads one element")

@@ -212,21 +212,22 @@ class _Lifting:
         self.values.update(zip(n.results, results, strict=True))
         if self.masks is not None and mask is not None:
             self.masks.live.update(dict.fromkeys(results, mask))
-        attrs = {**n.attrs, "check_bounds": True} if guarded and n.op.effect == ATOMIC else n.attrs
+        attrs = n.attrs
+        if guarded and n.op.effect == ATOMIC and "check_bounds" in attrs:
+            attrs = {**attrs, "check_bounds": True}
         self.b.append(replace(n, operands=operands, results=results, layout=layout, attrs=attrs))
 
     def guarded(self, n: Op, operands: tuple[Value, ...], mask: Value) -> tuple[tuple[Value, ...], Any]:
         """The operands of an op, and their layout, such that it has no effect for elements outside the mask."""
-        if n.op.effect == ATOMIC:  # which does nothing where the index is out of range
-            named = n.op.named(operands, n.layout)
+        named = n.op.named(operands, n.layout)
+        if n.op.effect == ATOMIC and "indices" in named:  # without a mask; nothing happens where it is out of range
             first, *others = named["indices"]
             outside = -1 if int_range(first.type.dtype)[0] < 0 else int_range(first.type.dtype)[1]
             named["indices"] = (self.select(mask, first, self.constant(first.type.dtype, outside)), *others)
             return n.op.flatten(list(named.values()))
-        if n.op.effect != READ:
+        if n.op.effect not in (READ, ATOMIC):
             x, y = operands
             return (x, self.select(mask, y, self.constant(y.type.dtype, _harmless(n)))), n.layout
-        named = n.op.named(operands, n.layout)
         named["mask"] = self.both(mask, named["mask"])
         return n.op.flatten(list(named.values()))
 

@@ -120,7 +120,8 @@ def storing(x, a):
 
 
 def adding(x, a):
-    return ct.atomic_add(a, 0, x)
+    a.tiled_view((1,)).atomic_store_add((0,), 1.0)
+    return x
 
 
 def asserting(x):
@@ -159,7 +160,8 @@ KERNEL = "ct.elementwise({})(ct.load(a, (0,), (16,)){})"
 @pytest.mark.parametrize("f, at, says, cls", [
     (printing, "ct.print(x)", "print() cannot be used inside an element function", ct.TileSyntaxError),
     (storing, "ct.scatter(a, 0, x)", "scatter() cannot be used", ct.TileSyntaxError),
-    (adding, "ct.atomic_add(a, 0, x)", "atomic_add() cannot be used", ct.TileSyntaxError),
+    (adding, "a.tiled_view((1,)).atomic_store_add((0,), 1.0)",
+     "works on a float32 tile of shape (1,)", ct.TileTypeError),
     (asserting, "ct.assert_(x > 0)", "assert_() cannot be used", ct.TileSyntaxError),
     (loading, "ct.load(a, (0,), (1,))", "load() reads a tile", ct.TileSyntaxError),
     (summing, "ct.full((4,), x, ct.float32)", "works on a float32 tile of shape (4,)", ct.TileTypeError),
@@ -174,6 +176,23 @@ def test_what_is_refused(f, at, says, cls):
         ct.store(a, (0,), ct.elementwise(f)(t, a) if many else ct.elementwise(f)(t))
 
     refused(kernel, A1, cls=cls, at=at, says=says)
+
+
+def test_atomic_updates_at_offsets():
+    """They take the mask; those at an index, which have none, go out of range."""
+    @ct.kernel
+    def k(a, counts):
+        raw = counts.get_raw_memory()
+
+        def f(v):
+            if v > 2:
+                raw.atomic_add_offset(v, 1)
+                ct.atomic_cas(counts, 0, 0, v)
+            return v
+        ct.store(a, (0,), ct.elementwise(f)(ct.load(a, (0,), (4,))))
+    counts = np.zeros(8, np.int32)
+    ct.launch(None, (1,), k, (np.array([1, 2, 5, 7], np.int32), counts))
+    assert counts.tolist() == [5, 0, 0, 0, 0, 1, 0, 1]
 
 
 def test_a_tile_from_around_is_refused():
