@@ -27,7 +27,9 @@ def load(source: str, module: str, folder: Path) -> types.ModuleType:
             sys.modules[helper] = types.SimpleNamespace(check=None, show=None, timed=None)
     name = Path(source).stem
     copy = folder / f"{name}_{module.replace('.', '_')}.py"
-    copy.write_text((ROOT / source).read_text().replace("import cutile as ct", f"import {module} as ct"))
+    text = (ROOT / source).read_text().replace("import cutile as ct", f"import {module} as ct")
+    if not copy.exists() or copy.read_text() != text:  # other processes may be reading it
+        copy.write_text(text)
     spec = importlib.util.spec_from_file_location(f"{name}_of_{module.replace('.', '_')}", copy)
     found = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(found)

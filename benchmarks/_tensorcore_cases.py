@@ -7,7 +7,7 @@ A case is made by a function of `new`, which makes arrays: `new(dtype, *shape)` 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -58,6 +58,11 @@ class Case:
     def searching(self, first: int | None) -> Case:
         """The case with no more than the first configurations of each stage; None for all."""
         return replace(self, stages=tuple(replace(s, space=s.space[:first]) for s in self.stages))
+
+    def configurations(self) -> Iterator[Sequence[Launch]]:
+        """The launches of each configuration of each stage."""
+        for stage in self.stages:
+            yield from map(stage.launches, stage.space)
 
 
 def hints(ctas: int | None = None, occupancy: int | None = None, warps: int | None = None) -> dict:

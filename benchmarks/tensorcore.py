@@ -12,8 +12,8 @@ that _tensorcore_cases.py states for each. Beside them run, in the same process,
 Triton's tutorials are not among them: its wheels do not contain them.
 
 The L2 cache is emptied before each call, calls take turns, figures are medians by the GPU's clock. Each result is
-compared with a library's first. Most of the time goes to the assembler; `cuda.tile` runs one at a time, more than a
-second for each kernel. So `--first N` searches only the first N configurations of each space, the same for both sides.
+compared with a library's first. Most of the time goes to the assembler, of which as many run at once as the machine has
+processors; so `--first N` searches only the first N configurations of each space, the same for both sides.
 `--list` shows the names of rows, `--json FILE` writes all figures, after each row, `--configs` prints the configuration
 that was chosen. The exit status is 1 if a result is wrong, or if a row is below 0.98 of official.
 """
@@ -26,6 +26,7 @@ import importlib
 import json
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -40,6 +41,7 @@ from _tensorcore_cases import Case, Launch, Stage, cases
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = "gemm", "flash_attention", "paged_decode"
 OFFICIAL_BAR = 0.98
+FILL_SECONDS = 100  # for compiling with `cuda.tile`; what is not there by then is compiled while it is tuned
 BARS = {"matmul": 0.95, "forward": 1.0, "decode": None, "backward": None}  # of the libraries, in the geometric mean
 SCALE = {"TFLOP/s": 1e9, "GB/s": 1e6}
 
@@ -48,7 +50,8 @@ class Side:
     """An implementation: its module, its kernels from the examples, its tuner."""
 
     def __init__(self, name: str, module: str, folder: Path):
-        self.name, self.ct = name, importlib.import_module(module)
+        sys.path.insert(0, str(ROOT / "examples"))
+        self.name, self.folder, self.ct = name, folder, importlib.import_module(module)
         self.tune = importlib.import_module(f"{module}.tune")
         self.sources = {source: load(f"examples/{source}.py", module, folder) for source in SOURCES}
 
@@ -59,21 +62,29 @@ class Side:
         kernel = getattr(self.sources[launch.source], launch.kernel)
         return kernel.replace_hints(**launch.hints) if launch.hints else kernel
 
-    def fill(self, found: list[Case], stream: Any) -> float:
+    def compile(self, launches: Sequence[Launch], stream: Any) -> None:
+        """Run launches in their order, as some read what others write. What fails here fails again while it is tuned.
+        """
+        with contextlib.suppress(Exception):
+            for launch in launches:
+                self.launch(launch, stream)
+
+    def fill(self, found: dict[str, Case], first: int | None, stream: Any) -> float:
         """Compile all configurations of all cases, with as many assemblers at once as processors. Gives the seconds.
 
-        The last cases, backward passes, take longest, so they come first. Launches of a configuration run in their
-        order, as some read what others write. `cuda.tile` gets one thread: it compiles one kernel at a time, and in 16
-        threads some launch accessed illegal memory. What cannot be compiled fails again while it is tuned.
+        The last cases, backward passes, take longest, so they come first. `cuda.tile` compiles one kernel at a time in
+        a process, and in 16 threads some launch accessed illegal memory: it gets processes, which share its cache.
         """
-        def once(launches: Sequence[Launch]) -> None:
-            with contextlib.suppress(Exception):
-                for launch in launches:
-                    self.launch(launch, stream)
-
-        start = time.perf_counter()
-        with ThreadPoolExecutor(os.cpu_count() if self.name == "ours" else 1) as pool:
-            list(pool.map(once, (s.launches(c) for case in reversed(found) for s in case.stages for c in s.space)))
+        start, at_once = time.perf_counter(), os.cpu_count() or 1
+        if self.name == "ours":
+            with ThreadPoolExecutor(at_once) as pool:
+                list(pool.map(lambda launches: self.compile(launches, stream),
+                              (c for case in reversed(found.values()) for c in case.configurations())))
+        else:
+            command = [sys.executable, str(Path(__file__).with_name("_tensorcore_fill.py"))]
+            rest = [str(at_once), str(first or 0), *reversed(found)]
+            _all_end([subprocess.Popen([*command, str(self.folder), str(n), *rest]) for n in range(at_once)],
+                     FILL_SECONDS)
         return time.perf_counter() - start
 
     def tuned(self, stage: Stage, stream: Any) -> Any:
@@ -98,8 +109,19 @@ class Side:
         return call
 
 
+def _all_end(processes: list[subprocess.Popen], seconds: float) -> None:
+    """Wait until processes end; those that take longer are ended."""
+    until = time.monotonic() + seconds
+    for process in processes:
+        try:
+            process.wait(max(until - time.monotonic(), 0))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
 def sides(folder: Path) -> Iterator[Side]:
-    sys.path.insert(0, str(ROOT / "examples"))
+    os.environ.setdefault("CUDA_TILE_CACHE_DIR", str(folder / "cuda_tile_cache"))
     for name, module in (("ours", "cutile"), ("official", "cuda.tile")):
         try:
             yield Side(name, module, folder)
@@ -191,7 +213,7 @@ def run(wanted: dict[str, Callable], folder: Path, given: argparse.Namespace) ->
     print(machine)
     found = {name: make(new).searching(given.first) for name, make in wanted.items()}
     for side in of:
-        print(f"{side.name}: compiled in {side.fill(list(found.values()), stream):.1f} s")
+        print(f"{side.name}: compiled in {side.fill(found, given.first, stream):.1f} s")
     torch.cuda.synchronize()
     print(f"{'':40} {'':8} {'ours':>10} {'library':>10} {'ratio':>9}  {'':15} {'official':>10} {'ratio':>9}")
     rows, failed = [], []

@@ -35,10 +35,20 @@ def seen(row, col, length, CAUSAL: bool):
     return (col < length) & (col <= row) if CAUSAL else col < length
 
 
+def attend(score, values, top, total, acc, factor):
+    """Take the scores of more keys into the softmax so far: see `forward` for top, total and acc."""
+    new_top = ct.maximum(top, ct.max(score, axis=1, keepdims=True) * factor)
+    p = ct.exp2(score * factor - new_top, flush_to_zero=True)
+    shrink = ct.exp2(top - new_top, flush_to_zero=True)
+    total = total * shrink + ct.sum(p, axis=1, keepdims=True)
+    return new_top, total, ct.mma(p.astype(values.dtype), values, acc * shrink)
+
+
 @ct.kernel
 def forward(q, k, v, out, lse, scale: float, group: Int, TM: Int, TN: Int, D: Int, CAUSAL: Bool):
     """TM queries of a head against the keys that they may attend to, TN keys at a time.
 
+    The scores of the next keys do not depend on the softmax of these, so that tensor cores compute them meanwhile.
     Only tiles that a limit cuts are masked: the diagonal, the end of the keys. Tiles above the diagonal are skipped.
     Blocks of causal attention start with the last queries, which have the most to do.
     lse: for the backward pass, the logarithm to base 2 of the sum of 2**score, scores in units of log 2.
@@ -46,7 +56,7 @@ def forward(q, k, v, out, lse, scale: float, group: Int, TM: Int, TN: Int, D: In
     i, head, batch = ct.bid(0), ct.bid(1), ct.bid(2)
     if CAUSAL:
         i = ct.num_blocks(0) - 1 - i
-    length = k.shape[2]
+    length, of = k.shape[2], head // group
     query = rows_of(q, batch, head, i, TM, D)
     row = numbers(i, TM)[:, None]
     factor = scale * LOG2_E
@@ -54,20 +64,20 @@ def forward(q, k, v, out, lse, scale: float, group: Int, TM: Int, TN: Int, D: In
     top = ct.full((TM, 1), -math.inf, ct.float32)  # the largest score so far, in units of log 2
     total = ct.zeros((TM, 1), ct.float32)  # the sum of 2**(score - top) so far
     acc = ct.zeros((TM, D), ct.float32)  # that sum, weighted with the values
-    whole, steps = length // TN, ct.cdiv(length, TN)
+    last, cut = ct.cdiv(length, TN) - 1, i * TM // TN  # the last tile of keys, and the first that the diagonal cuts
     if CAUSAL:
-        whole, steps = min(whole, i * TM // TN), min(steps, ct.cdiv((i + 1) * TM, TN))
-    for j in range(steps):
-        score = ct.mma(query, columns_of(k, batch, head // group, j, TN, D), ct.zeros((TM, TN), ct.float32))
-        if j >= whole:
-            score = ct.where(seen(row, numbers(j, TN)[None, :], length, CAUSAL), score, -math.inf)
-        new_top = ct.maximum(top, ct.max(score, axis=1, keepdims=True) * factor)
-        p = ct.exp2(score * factor - new_top, flush_to_zero=True)
-        shrink = ct.exp2(top - new_top, flush_to_zero=True)
-        total = total * shrink + ct.sum(p, axis=1, keepdims=True)
-        acc = ct.mma(p.astype(v.dtype), rows_of(v, batch, head // group, j, TN, D), acc * shrink)
-        top = new_top
-    ct.store(out, (batch, head, i, 0), (acc / total).reshape((1, 1, TM, D)).astype(out.dtype))
+        last = min(last, ct.cdiv((i + 1) * TM, TN) - 1)
+    score = ct.mma(query, columns_of(k, batch, of, 0, TN, D), ct.zeros((TM, TN), ct.float32))
+    for j in range(last):
+        following = ct.mma(query, columns_of(k, batch, of, j + 1, TN, D), ct.zeros((TM, TN), ct.float32))
+        if CAUSAL and TM > TN:  # else it cuts the last tile only
+            if j >= cut:
+                score = ct.where(seen(row, numbers(j, TN)[None, :], length, CAUSAL), score, -math.inf)
+        top, total, acc = attend(score, rows_of(v, batch, of, j, TN, D), top, total, acc, factor)
+        score = following
+    score = ct.where(seen(row, numbers(last, TN)[None, :], length, CAUSAL), score, -math.inf)
+    top, total, acc = attend(score, rows_of(v, batch, of, last, TN, D), top, total, acc, factor)
+    ct.store(out, (batch, head, i, 0), (acc * (1 / total)).reshape((1, 1, TM, D)).astype(out.dtype))
     ct.store(lse, (batch, head, i), (top + ct.log2(total)).reshape((1, 1, TM)))
 
 

@@ -162,7 +162,7 @@ def test_kernels_take_the_hints(cases, ours, name):
 def test_a_side_is_tuned_and_called(cases, ours, make, reference):
     case = make(cases, Arrays())
     want = reference(case)
-    ours.fill([case], None)
+    ours.fill({"case": case}, None, None)
     config = ours.tuned(case.stages[0], None)
     assert config in case.stages[0].space
     case.arrays["c"][:] = np.nan
