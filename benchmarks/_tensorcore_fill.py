@@ -4,9 +4,9 @@
 
 `cuda.tile` compiles one kernel at a time in a process, so tensorcore.py starts OF such processes, whose SHAREs are 0 to
 OF - 1, and then finds all code in the cache. Kernels are compiled by launching them, on arrays that nobody filled.
-FIRST is as for tensorcore.py; 0 stands for all. FOLDER is where tensorcore.py has its kernels for `cuda.tile`: code that
-stands in other files is other code to the cache. Where the cache is, `CUDA_TILE_CACHE_DIR` says. What fails here fails
-again while it is tuned, and is reported then.
+FIRST is as for tensorcore.py; 0 stands for all. FOLDER is where tensorcore.py has its kernels for `cuda.tile`: to the
+cache, code of other files is other code. Where the cache is, `CUDA_TILE_CACHE_DIR` says. What fails here fails again
+while it is tuned, and is reported then.
 """
 
 from __future__ import annotations
