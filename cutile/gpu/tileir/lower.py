@@ -35,6 +35,7 @@ from cutile.analysis.tokens import Key
 from cutile.dtypes import DType, float4_e2m1fn
 from cutile.errors import Span, TileError, TileInternalError, TileUnsupportedFeatureError
 from cutile.gpu import target as targets
+from cutile.gpu.aligned_slices import aligned_slices
 from cutile.gpu.hints import choose_hints
 from cutile.gpu.target import Target
 from cutile.gpu.tileir import arrays
@@ -89,6 +90,7 @@ def lower(kernel: Kernel, facts: Sequence[Any] | None = None, *, target: Target 
     kernel = choose_hints(after_passes(kernel), target)
     if module.version >= IN_BOUNDS_SINCE:
         kernel = without_needless_checks(kernel, facts)
+    kernel = aligned_slices(kernel, facts)
     for p in kernel.params:
         check_dtype(p, module.version, target, kernel.span)
     types = [t for p in kernel.params for t in arrays.argument_types(p.type)]
