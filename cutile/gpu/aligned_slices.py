@@ -20,7 +20,7 @@ from cutile._support.structs import replace
 from cutile.analysis.divisibility import divisibility
 from cutile.analysis.float_ranges import constant_of
 from cutile.dtypes import bool_
-from cutile.gpu.facts import ArrayFacts, power_of_two
+from cutile.gpu.facts import ArrayFacts, elements_of_a_word
 from cutile.gpu.hints import PRODUCTS
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.arrays import divisors_of
@@ -29,8 +29,6 @@ from cutile.ir.nodes import If, Kernel, Node, Op, Region, Value, Yield
 from cutile.ir.walk import definitions, rewrite, walk
 from cutile.ops import bits, compare, create, grid, memory, views
 from cutile.types import ArrayType, TileType
-
-WORD = 16  # bytes that a thread moves at once
 
 
 def aligned_slices(kernel: Kernel, facts: Sequence[Any]) -> Kernel:
@@ -59,7 +57,7 @@ class _Slices:
         if facts is None:
             return None
         axes = [k for k, stride in enumerate(facts.stride_constant) if stride == 1]
-        count = _elements_of_a_word(facts, ty.in_memory(n.operands[0].type.dtype).bits)
+        count = elements_of_a_word(facts, ty.in_memory(n.operands[0].type.dtype).bits)
         if len(axes) != 1 or count < 2 or _extent(n, axes[0]) % count:
             return None
         unknown = [s for s in chain if s.attrs["axis"] == axes[0] and self.divisors.get(s.operands[1], 1) % count]
@@ -74,13 +72,6 @@ class _Slices:
             found.append(n)
             v = n.operands[0]
         return found[::-1]
-
-
-def _elements_of_a_word(facts: ArrayFacts, bits: int) -> int:
-    """How many elements of so many bits are the widest word that all rows begin with."""
-    rows = [power_of_two(d if c is None else c) * bits // 8
-            for c, d in zip(facts.stride_constant, facts.stride_divisible_by, strict=True) if c != 1]
-    return min(WORD, power_of_two(facts.base_addr_divisible_by), *rows) * 8 // bits
 
 
 def _extent(n: Op, axis: int) -> int:

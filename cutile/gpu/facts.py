@@ -12,6 +12,8 @@ from typing import Any
 from cutile._support.structs import structure
 from cutile.types import ArrayType
 
+WORD = 16  # bytes that a thread moves at once
+
 
 @structure(frozen=True, slots=True)
 class ArrayFacts:
@@ -62,3 +64,10 @@ def power_of_two(n: int) -> int:
     nothing may be assumed.
     """
     return n & -n if n else 1
+
+
+def elements_of_a_word(facts: ArrayFacts, bits: int) -> int:
+    """How many elements of so many bits are the widest word that all rows begin with."""
+    rows = [power_of_two(d if c is None else c) * bits // 8
+            for c, d in zip(facts.stride_constant, facts.stride_divisible_by, strict=True) if c != 1]
+    return min(WORD, power_of_two(facts.base_addr_divisible_by), *rows) * 8 // bits
