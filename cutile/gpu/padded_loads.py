@@ -57,14 +57,10 @@ def _gathered(n: Op) -> list[Node]:
     b, array, dims = Builder(n.span), n.operands[0], n.attrs["shape"]
     places = [_places(b, index, dims, k) for k, index in enumerate(n.operands[1:])]
     padding = b.op1(create.constant, result=TileType(array.type.dtype), value=_number(n.attrs["padding_mode"], array))
-    b.append(_op(memory.gather, (array, places, None, padding), n.results, n, check_bounds=True,
-                 latency=n.attrs["latency"], allow_tma=None))
+    operands, layout = memory.gather.flatten((array, places, None, padding))
+    attrs = {"check_bounds": True, "latency": n.attrs["latency"]}
+    b.append(Op(memory.gather, operands, attrs, n.results, n.span, layout))
     return b.region.nodes
-
-
-def _op(op, operands: Sequence, results: Sequence[Value], n: Op, **attrs: Any) -> Op:
-    flat, layout = op.flatten(operands)
-    return Op(op, flat, attrs, tuple(results), n.span, layout)
 
 
 def _number(mode: PaddingMode, array: Value) -> int | float:
