@@ -169,9 +169,11 @@ def grouped(new, dtype: str, sizes: Sequence[int], n: int, k: int, space=GROUPED
 
 # ------------------------------------------------------------------ attention
 
+# kernel, tile of queries and of keys, occupancy, warps
+FORWARD = (("forward_ahead", 64, 128, 2, None), ("forward", 128, 128, 1, 8), ("forward_pairs", 128, 64, 1, 8),
+           ("forward_pairs", 64, 64, 2, None), ("forward", 128, 64, 2, 8), ("forward", 64, 128, 2, None),
+           ("forward_ahead", 128, 128, 1, 8))
 # tile of queries and of keys, occupancy, warps
-FORWARD = ((64, 128, 2, None), (128, 128, 1, 8), (128, 128, 2, 8), (128, 64, 2, 8), (128, 64, 1, 8), (64, 64, 2, None),
-           (128, 128, 2, None))
 BACKWARD = ((64, 64, 2, None), (64, 128, 1, 8), (64, 128, 2, None), (128, 64, 1, 8), (128, 64, 2, None),
             (128, 128, 1, 8), (128, 128, 2, 8))
 # splits, occupancy
@@ -184,8 +186,8 @@ def attention(new, batch: int, heads: int, kv_heads: int, length: int, d: int, c
     lse, scale = new("float32", batch, heads, length), 1 / math.sqrt(d)
 
     def launches(config) -> list[Launch]:
-        tm, tn, occupancy, warps = config
-        return [Launch("flash_attention", "forward", (ct.cdiv(length, tm), heads, batch),
+        kernel, tm, tn, occupancy, warps = config
+        return [Launch("flash_attention", kernel, (ct.cdiv(length, tm), heads, batch),
                        (q, k, v, out, lse, scale, heads // kv_heads, tm, tn, d, causal),
                        hints(occupancy=occupancy, warps=warps))]
 

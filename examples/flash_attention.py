@@ -35,20 +35,41 @@ def seen(row, col, length, CAUSAL: bool):
     return (col < length) & (col <= row) if CAUSAL else col < length
 
 
+def limits(i, length, TM, TN, CAUSAL: bool):
+    """How many tiles of keys all queries of a tile see whole, and how many some of them see."""
+    whole, steps = length // TN, ct.cdiv(length, TN)
+    if CAUSAL:
+        whole, steps = min(whole, i * TM // TN), min(steps, ct.cdiv((i + 1) * TM, TN))
+    return whole, steps
+
+
+def scores(query, keys):
+    return ct.mma(query, keys, ct.zeros((query.shape[0], keys.shape[1]), ct.float32))
+
+
+def eighths(p):
+    """Sums of eight kinds of columns. A thread has all of some kinds, so this takes no exchange between threads."""
+    return ct.sum(p.reshape((p.shape[0], p.shape[1] // 8, 8)), axis=1)
+
+
 def attend(score, values, top, total, acc, factor):
     """Take the scores of more keys into the softmax so far: see `forward` for top, total and acc."""
     new_top = ct.maximum(top, ct.max(score, axis=1, keepdims=True) * factor)
     p = ct.exp2(score * factor - new_top, flush_to_zero=True)
     shrink = ct.exp2(top - new_top, flush_to_zero=True)
-    total = total * shrink + ct.sum(p, axis=1, keepdims=True)
-    return new_top, total, ct.mma(p.astype(values.dtype), values, acc * shrink)
+    return new_top, total * shrink + eighths(p), ct.mma(p.astype(values.dtype), values, acc * shrink)
+
+
+def finish(out, lse, batch, head, i, top, total, acc, TM, D):
+    total = ct.sum(total, axis=1, keepdims=True)
+    ct.store(out, (batch, head, i, 0), (acc * (1 / total)).reshape((1, 1, TM, D)).astype(out.dtype))
+    ct.store(lse, (batch, head, i), (top + ct.log2(total)).reshape((1, 1, TM)))
 
 
 @ct.kernel
 def forward(q, k, v, out, lse, scale: float, group: Int, TM: Int, TN: Int, D: Int, CAUSAL: Bool):
     """TM queries of a head against the keys that they may attend to, TN keys at a time.
 
-    The scores of the next keys do not depend on the softmax of these, so that tensor cores compute them meanwhile.
     Only tiles that a limit cuts are masked: the diagonal, the end of the keys. Tiles above the diagonal are skipped.
     Blocks of causal attention start with the last queries, which have the most to do.
     lse: for the backward pass, the logarithm to base 2 of the sum of 2**score, scores in units of log 2.
@@ -56,29 +77,73 @@ def forward(q, k, v, out, lse, scale: float, group: Int, TM: Int, TN: Int, D: In
     i, head, batch = ct.bid(0), ct.bid(1), ct.bid(2)
     if CAUSAL:
         i = ct.num_blocks(0) - 1 - i
-    length, of = k.shape[2], head // group
-    query = rows_of(q, batch, head, i, TM, D)
-    row = numbers(i, TM)[:, None]
-    factor = scale * LOG2_E
+    length, of, factor = k.shape[2], head // group, scale * LOG2_E
+    query, row = rows_of(q, batch, head, i, TM, D), numbers(i, TM)[:, None]
 
     top = ct.full((TM, 1), -math.inf, ct.float32)  # the largest score so far, in units of log 2
-    total = ct.zeros((TM, 1), ct.float32)  # the sum of 2**(score - top) so far
-    acc = ct.zeros((TM, D), ct.float32)  # that sum, weighted with the values
-    last, cut = ct.cdiv(length, TN) - 1, i * TM // TN  # the last tile of keys, and the first that the diagonal cuts
+    total = ct.zeros((TM, 8), ct.float32)  # sums of 2**(score - top) so far, of eight kinds of keys
+    acc = ct.zeros((TM, D), ct.float32)  # their sum, weighted with the values
+    whole, steps = limits(i, length, TM, TN, CAUSAL)
+    for j in range(steps):
+        score = scores(query, columns_of(k, batch, of, j, TN, D))
+        if j >= whole:
+            score = ct.where(seen(row, numbers(j, TN)[None, :], length, CAUSAL), score, -math.inf)
+        top, total, acc = attend(score, rows_of(v, batch, of, j, TN, D), top, total, acc, factor)
+    finish(out, lse, batch, head, i, top, total, acc, TM, D)
+
+
+@ct.kernel
+def forward_ahead(q, k, v, out, lse, scale: float, group: Int, TM: Int, TN: Int, D: Int, CAUSAL: Bool):
+    """`forward` in another order: tensor cores compute the scores of the next keys during the softmax of these."""
+    i, head, batch = ct.bid(0), ct.bid(1), ct.bid(2)
     if CAUSAL:
-        last = min(last, ct.cdiv((i + 1) * TM, TN) - 1)
-    score = ct.mma(query, columns_of(k, batch, of, 0, TN, D), ct.zeros((TM, TN), ct.float32))
+        i = ct.num_blocks(0) - 1 - i
+    length, of, factor = k.shape[2], head // group, scale * LOG2_E
+    query, row = rows_of(q, batch, head, i, TM, D), numbers(i, TM)[:, None]
+
+    top, total = ct.full((TM, 1), -math.inf, ct.float32), ct.zeros((TM, 8), ct.float32)
+    acc = ct.zeros((TM, D), ct.float32)
+    whole, steps = limits(i, length, TM, TN, CAUSAL)
+    last = steps - 1
+    score = scores(query, columns_of(k, batch, of, 0, TN, D))
     for j in range(last):
-        following = ct.mma(query, columns_of(k, batch, of, j + 1, TN, D), ct.zeros((TM, TN), ct.float32))
-        if CAUSAL and TM > TN:  # else it cuts the last tile only
-            if j >= cut:
+        following = scores(query, columns_of(k, batch, of, j + 1, TN, D))
+        if CAUSAL and TM > TN:  # else the diagonal cuts the last tile only
+            if j >= whole:
                 score = ct.where(seen(row, numbers(j, TN)[None, :], length, CAUSAL), score, -math.inf)
         top, total, acc = attend(score, rows_of(v, batch, of, j, TN, D), top, total, acc, factor)
         score = following
     score = ct.where(seen(row, numbers(last, TN)[None, :], length, CAUSAL), score, -math.inf)
     top, total, acc = attend(score, rows_of(v, batch, of, last, TN, D), top, total, acc, factor)
-    ct.store(out, (batch, head, i, 0), (acc * (1 / total)).reshape((1, 1, TM, D)).astype(out.dtype))
-    ct.store(lse, (batch, head, i), (top + ct.log2(total)).reshape((1, 1, TM)))
+    finish(out, lse, batch, head, i, top, total, acc, TM, D)
+
+
+@ct.kernel
+def forward_pairs(q, k, v, out, lse, scale: float, group: Int, TM: Int, TN: Int, D: Int, CAUSAL: Bool):
+    """`forward` with two tiles of keys at a time: tensor cores weight the values of one during the other's softmax."""
+    i, head, batch = ct.bid(0), ct.bid(1), ct.bid(2)
+    if CAUSAL:
+        i = ct.num_blocks(0) - 1 - i
+    length, of, factor = k.shape[2], head // group, scale * LOG2_E
+    query, row = rows_of(q, batch, head, i, TM, D), numbers(i, TM)[:, None]
+
+    top, total = ct.full((TM, 1), -math.inf, ct.float32), ct.zeros((TM, 8), ct.float32)
+    acc = ct.zeros((TM, D), ct.float32)
+    whole, steps = limits(i, length, TM, 2 * TN, CAUSAL)
+    for j in range(steps):
+        first = scores(query, columns_of(k, batch, of, 2 * j, TN, D))
+        second = scores(query, columns_of(k, batch, of, 2 * j + 1, TN, D))
+        if j >= whole:
+            first = ct.where(seen(row, numbers(2 * j, TN)[None, :], length, CAUSAL), first, -math.inf)
+            second = ct.where(seen(row, numbers(2 * j + 1, TN)[None, :], length, CAUSAL), second, -math.inf)
+        new_top = ct.maximum(top, ct.max(ct.maximum(first, second), axis=1, keepdims=True) * factor)
+        shrink = ct.exp2(top - new_top, flush_to_zero=True)
+        p = ct.exp2(first * factor - new_top, flush_to_zero=True)
+        acc = ct.mma(p.astype(v.dtype), rows_of(v, batch, of, 2 * j, TN, D), acc * shrink)
+        r = ct.exp2(second * factor - new_top, flush_to_zero=True)
+        acc = ct.mma(r.astype(v.dtype), rows_of(v, batch, of, 2 * j + 1, TN, D), acc)
+        top, total = new_top, total * shrink + eighths(p + r)
+    finish(out, lse, batch, head, i, top, total, acc, TM, D)
 
 
 @ct.kernel

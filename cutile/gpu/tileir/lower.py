@@ -37,7 +37,7 @@ from cutile.errors import Span, TileError, TileInternalError, TileUnsupportedFea
 from cutile.gpu import target as targets
 from cutile.gpu.aligned_slices import aligned_slices
 from cutile.gpu.hints import choose_hints
-from cutile.gpu.padded_loads import padded_loads
+from cutile.gpu.predicated_loads import predicated_loads
 from cutile.gpu.target import Target
 from cutile.gpu.tileir import arrays
 from cutile.gpu.tileir import types as ty
@@ -91,7 +91,7 @@ def lower(kernel: Kernel, facts: Sequence[Any] | None = None, *, target: Target 
     kernel = choose_hints(after_passes(kernel), target)
     if module.version >= IN_BOUNDS_SINCE:
         kernel = without_needless_checks(kernel, facts)
-    kernel = padded_loads(aligned_slices(kernel, facts), facts)
+    kernel = predicated_loads(aligned_slices(kernel, facts), facts)
     for p in kernel.params:
         check_dtype(p, module.version, target, kernel.span)
     types = [t for p in kernel.params for t in arrays.argument_types(p.type)]

@@ -1,12 +1,15 @@
-"""Load padded tiles so that their loads overlap.
+"""Load checked tiles so that their loads overlap.
 
     load(x, (i, j), (1, N), padding_mode=…)    →    gather(x, (i, j·N + arange(N)), padding_value=…)
 
 The assembler puts a branch around each word of a checked tile, and inside it, with the load, what is computed from the
 word first: no two loads of a thread are on their way at the same time. Gathered elements are loaded under predicates,
-without a branch, so that all are. A padding mode says that tiles reach over the edge, as rows of 3072 elements in tiles
-of 4096 do: no launch of these can do without the checks. Where other tiles lie inside, a launch leaves out the checks
-(unchecked.py), so those stay as they are.
+without a branch, so that all are. Which loads:
+
+- Those with a padding mode: it says that tiles reach over the edge, as rows of 3072 elements in tiles of 4096 do, and
+  no launch of these can do without the checks.
+- Those of small tiles, of which a thread loads one word. For larger ones the assembler makes a loop over the words,
+  which is shorter; where all tiles lie inside, launches soon leave out the checks (unchecked.py).
 
 It takes no more loads only if a word of 16 bytes lies inside as a whole or not at all, so the size of the array along
 the axis must be a multiple of what a word holds. Tiles that may arrive by TMA stay. CUTILE_HINTS=0 turns this off.
@@ -19,7 +22,7 @@ from typing import Any
 
 from cutile import settings
 from cutile.dtypes import bool_, info, int64
-from cutile.gpu.facts import ArrayFacts, elements_of_a_word
+from cutile.gpu.facts import WORD, ArrayFacts, elements_of_a_word
 from cutile.gpu.tileir import types as ty
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Kernel, Node, Op, Value
@@ -28,10 +31,11 @@ from cutile.ops import arithmetic, convert, create, memory, shape
 from cutile.ops._access import fill_of
 from cutile.types import ArrayType, MemoryOrder, PaddingMode, TileType
 
+SMALL = 4 * 32 * WORD  # bytes of a tile of which each thread of four warps loads a word
 _PLAIN = {"rounding_mode": None, "flush_to_zero": False}
 
 
-def padded_loads(kernel: Kernel, facts: Sequence[Any]) -> Kernel:
+def predicated_loads(kernel: Kernel, facts: Sequence[Any]) -> Kernel:
     """The kernel with such loads as gathers. `facts`: what is known of each parameter, as `tileir.lower` takes it."""
     if not settings.get("HINTS"):
         return kernel
@@ -43,10 +47,13 @@ def _is_better_gathered(n: Op, known: Mapping[Value, ArrayFacts]) -> bool:
     if n.op is not memory.load or not n.attrs["check_bounds"] or n.attrs["allow_tma"] is not False:
         return False
     facts, t, dims = known.get(n.operands[0]), n.results[0].type, n.attrs["shape"]
-    if facts is None or n.attrs["padding_mode"] is PaddingMode.UNDETERMINED or t.dtype is bool_ \
-            or not info(t.dtype).arithmetic or n.attrs["memory_order"] is not MemoryOrder.WEAK:
+    if facts is None or t.dtype is bool_ or not info(t.dtype).arithmetic \
+            or n.attrs["memory_order"] is not MemoryOrder.WEAK:
         return False
-    count = elements_of_a_word(facts, ty.in_memory(t.dtype).bits)
+    bits = ty.in_memory(t.dtype).bits
+    if n.attrs["padding_mode"] is PaddingMode.UNDETERMINED and t.size * bits > SMALL * 8:
+        return False
+    count = elements_of_a_word(facts, bits)
     size = facts.shape_divisible_by[-1] if facts.shape_constant[-1] is None else facts.shape_constant[-1]
     return facts.stride_constant[-1] == 1 and n.attrs["order"] == tuple(range(len(dims))) \
         and count > 1 and size % count == 0 and dims[-1] % count == 0

@@ -1,4 +1,4 @@
-"""Padded tiles that are gathered: which are, and that results stay."""
+"""Checked tiles that are gathered: which are, and that results stay."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cutile.gpu import cubin
 from cutile.gpu.cubin_resources import read
 from cutile.gpu.facts import ArrayFacts
 from cutile.gpu.hints import choose_hints
-from cutile.gpu.padded_loads import padded_loads
+from cutile.gpu.predicated_loads import predicated_loads
 from cutile.gpu.target import parse_target
 from cutile.gpu.tileir.lower import after_passes
 from cutile.ir.check import check
@@ -42,7 +42,7 @@ def copy(x, y, i, j, R, C, mode):
 def passed(code, *kinds, known) -> tuple[Kernel, Kernel]:
     """A kernel as the pass gets it, and as it gives it."""
     before = choose_hints(after_passes(fma(typed(code, *kinds))), parse_target("sm_90"))
-    after = padded_loads(before, known)
+    after = predicated_loads(before, known)
     check(after)
     return before, after
 
@@ -86,8 +86,14 @@ def test_words_lie_inside_or_outside_as_a_whole():
     assert copied(rows=1) == copied(base=2) == copied(last=None) == copied(last=2) == ["load"]
 
 
+def test_without_padding_only_small_tiles():
+    small, large = {"tile": (2, 512), "mode": Mode.UNDETERMINED}, {"tile": (2, 1024), "mode": Mode.UNDETERMINED}
+    assert copied(**small) == copied(ct.int8, **large) == ["gather"]
+    assert copied(**large) == copied(ct.float32, **small) == ["load"]
+
+
 def test_what_stays():
-    assert copied(mode=Mode.UNDETERMINED) == copied(ct.bool_) == copied(ct.float8_e5m2) == ["load"]
+    assert copied(ct.bool_) == copied(ct.float8_e5m2) == ["load"]
 
     def code(x, y):
         t = ct.load(x, (0, 0), (16, 16), padding_mode=Mode.ZERO, check_bounds=False)
