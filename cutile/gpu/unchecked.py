@@ -51,8 +51,8 @@ class Unchecked:
 
 def unchecked(kernel: Kernel, uses_tma: bool) -> Unchecked | None:
     """The variant of a kernel that was typed and went through the fma pass. None if it would gain nothing: there is no
-    access to leave unchecked, or the kernel multiplies matrices, whose tiles arrive by TMA. CUTILE_HINTS=0 turns it
-    off.
+    load of a tile to leave unchecked, since stores wait for nothing, or the kernel multiplies matrices, whose tiles
+    arrive by TMA. CUTILE_HINTS=0 turns it off.
 
     uses_tma  whether the usual code moves tiles by TMA
     """
@@ -61,6 +61,8 @@ def unchecked(kernel: Kernel, uses_tma: bool) -> Unchecked | None:
     kernel = flatten_frames(kernel)
     tiles = TilesInside(kernel)
     possible = tiles.known_per_launch
+    if not any(r.type.size > 1 for n in possible for r in n.results):
+        return None
     return Unchecked(_without_checks(kernel, possible, uses_tma), tiles) if possible else None
 
 

@@ -39,6 +39,13 @@ def test_which_launches_it_serves():
     assert [may_run((n, 1, 1)) for n in range(6)] == [False, True, True, True, False, False]
 
 
+def test_a_kernel_that_only_stores_has_none():
+    def fill(x, y):
+        ct.store(y, ct.bid(0), ct.full((16,), 1.0, y.dtype) * ct.load(x, ct.bid(0), 1))
+
+    assert unchecked(typed(fill, A1, A1), True) is None and unchecked(typed(copy, A1, A1), True) is not None
+
+
 def test_a_list_of_arrays():
     def k(arrays, x):
         ct.store(x, ct.bid(0), ct.load(arrays[0], ct.bid(0), 8))
