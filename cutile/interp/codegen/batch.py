@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from types import FunctionType
 
 import numpy as np
@@ -157,17 +157,29 @@ class Body:
             if n in self.unit.facts.skipped:
                 out += self.cover_line(n)
                 continue
+            replaced = self.replaced_by(n, dead, alive)
             out += EMIT[type(n)](self, n)
             results = dict.fromkeys(ir.results_of(n))
-            ended = dict.fromkeys(v for v in dead if v in alive or v in results)
-            if ended:
-                out.append(set_position(delete(self.unit.temps(ended)), NO_POSITION))
+            ended = [v for v in dead if v in alive or v in results]
+            left = [v for v in ended if v is not replaced]
+            if left:
+                out.append(set_position(delete(self.unit.temps(left)), NO_POSITION))
             for v in ended:
                 alive.pop(v, None)
             if self.unit.exits.node(n):  # the results of `n` are already narrowed to the blocks that go on
                 out += self.narrow_after(list(alive), n)
             alive.update((v, None) for v in results if v not in ended)
         return out + [set_position(ast.Return(constant(None)), NO_POSITION)]
+
+    def replaced_by(self, n: Node, dead: Sequence[Value], alive: Container[Value]) -> Value | None:
+        """An operand of an op that no later node reads: the result goes into its local, which then needs no `del`."""
+        if type(n) is not Op or n.region is not None or len(n.results) != 1:
+            return None
+        for v in n.operands:
+            if v in dead and v in alive:
+                self.code.share(n.results[0], v)
+                return v
+        return None
 
     def narrow_after(self, values: Sequence[Value], n: Node) -> list[ast.stmt]:
         """Narrow `ctx` and the values to the blocks that reach the end of a node; other blocks may have left it."""
