@@ -35,17 +35,21 @@ def derive(kernel: Any, values: tuple, convention: CallingConvention) -> list[Pa
 def constraints_of(kernel: Any, arg_types: Sequence[Any], arguments: Sequence[Argument],
                    convention: CallingConvention) -> list[ParameterConstraint]:
     """One constraint per parameter, for arguments of these types."""
-    return [_of(t, iter(a.flat_args), spec, convention)
-            for t, a, spec in zip(arg_types, arguments, kernel.specs, strict=True)]
+    return [_of(name, t, iter(a.flat_args), spec, convention)
+            for name, t, a, spec in zip(kernel.names, arg_types, arguments, kernel.specs, strict=True)]
 
 
-def _of(arg_type: Any, flat_args, spec: ParameterSpec, convention: CallingConvention) -> ParameterConstraint:
+def _of(name: str, arg_type: Any, flat_args, spec: ParameterSpec,
+        convention: CallingConvention) -> ParameterConstraint:
     match arg_type:
         case Embedded():
+            if not isinstance(arg_type.value, bool | int | float):
+                raise TypeError(f"parameter `{name}` is a constant, and signatures hold constants that are a bool, an "
+                                f"int or a float, not {arg_type.value!r:.100}; give its value, such as 128")
             return ConstantConstraint(arg_type.value)
         case tuple():
-            return TupleConstraint([_of(t, flat_args, s, convention)
-                                    for t, s in zip(arg_type, spec.items, strict=False)])
+            return TupleConstraint([_of(f"{name}[{k}]", t, flat_args, s, convention)
+                                    for k, (t, s) in enumerate(zip(arg_type, spec.items, strict=False))])
         case TileType():
             next(flat_args)
             return ScalarConstraint(arg_type.dtype)

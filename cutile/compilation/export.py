@@ -22,10 +22,12 @@ from cutile.compilation.constraints import (
 from cutile.compilation.mangling import symbol_of
 from cutile.compilation.signature import KernelSignature
 from cutile.dtypes import INFO, DType, int_range
+from cutile.errors import TileUnsupportedFeatureError
 from cutile.front.program import ArgType, Embedded
 from cutile.gpu.target import SUPPORTED, Target, parse_target
 from cutile.runtime.annotations import ArrayAnnotation, ParameterSpec
 from cutile.runtime.kernel import Kernel, typed
+from cutile.runtime.launch import no_kernel
 from cutile.types import ArrayType, ListType, TileType
 
 FORMATS = ("cubin", "tileir_bytecode")
@@ -52,7 +54,8 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
     output_format : {"cubin", "tileir_bytecode"}
         What is written.
     bytecode_version : str or None, default None
-        "13.1" to "13.4". None: the newest that the installed assembler reads.
+        "13.1" to "13.4". None: the newest that the installed assembler reads; without an assembler, the oldest that
+        has what the kernel needs.
 
     Raises
     ------
@@ -63,7 +66,7 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
 
     Notes
     -----
-    [EXP-1…9] A cubin needs the assembler: the extra `gpu`.
+    [EXP-1…9] A cubin needs the assembler: the extra `gpu`. Bytecode does not.
 
     Examples
     --------
@@ -77,7 +80,7 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
     b'\x7fELF'
     """
     if not isinstance(kernel, Kernel):
-        raise TypeError(f"export_kernel() needs a function decorated with @ct.kernel, not {type(kernel).__name__}")
+        raise TypeError(no_kernel(kernel, "first argument of export_kernel()"))
     if output_format not in FORMATS:
         raise ValueError(f"output_format must be one of {', '.join(FORMATS)}, not {output_format!r}")
     if not isinstance(output_file, str | bytes | os.PathLike) and not hasattr(output_file, "write"):
@@ -88,7 +91,10 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
     if bytecode_version is not None and bytecode_version not in VERSIONS:
         raise ValueError(f"bytecode_version must be None or one of {', '.join(VERSIONS)}, not {bytecode_version!r}")
     entries = by_symbol(kernel, signatures)
-    code = _bytecode(kernel, entries, target, bytecode_version)
+    if output_format == "tileir_bytecode" and bytecode_version is None and not _has_assembler():
+        code = _oldest_bytecode(kernel, entries, target)
+    else:
+        code = _bytecode(kernel, entries, target, bytecode_version)
     if trace.on(trace.TILE_IR):
         from cutile.gpu.tileir import tileiras  # loaded where it is needed, here and below
 
@@ -110,13 +116,18 @@ def by_symbol(kernel: Kernel, signatures: Any) -> dict[str, KernelSignature]:
     ValueError if two have the same symbol; TypeError if it is no list of signatures [EXP-2].
     """
     if isinstance(signatures, KernelSignature) or not isinstance(signatures, Iterable):
-        raise TypeError(f"signatures is a list of KernelSignature, not {signatures!r:.200}")
+        raise TypeError(f"signatures is a list of tuples of sample arguments, or of KernelSignature, not "
+                        f"{signatures!r:.200}")
+    if isinstance(signatures, tuple) and signatures and all(map(_is_argument, signatures)):
+        raise TypeError(f"signatures is a list, with a tuple of sample arguments for each entry point: write "
+                        f"[{signatures!r:.200}]")
     found: dict[str, KernelSignature] = {}
     for s in signatures:
         if isinstance(s, tuple):
             s = _of_samples(kernel, s)
         if not isinstance(s, KernelSignature):
-            raise TypeError(f"signatures holds KernelSignature, not {s!r:.200}")
+            raise TypeError(f"signatures is a list of tuples of sample arguments, or of KernelSignature, and holds "
+                            f"{s!r:.200}")
         symbol = s.symbol if s.symbol is not None else s.with_mangled_symbol(symbol_of(kernel.__name__)).symbol
         if not re.fullmatch(r"[A-Za-z_$][\w$]*", symbol, re.ASCII):
             raise ValueError(f"{symbol!r} cannot be the symbol of a kernel: that takes ASCII letters, digits, _ and $")
@@ -129,6 +140,10 @@ def by_symbol(kernel: Kernel, signatures: Any) -> dict[str, KernelSignature]:
     return found
 
 
+def _is_argument(x: Any) -> bool:
+    return not isinstance(x, tuple | list | KernelSignature)
+
+
 def _of_samples(kernel: Kernel, arguments: tuple) -> KernelSignature:
     """The signature for arguments as those of a launch, by the oldest calling convention that has what they need."""
     for convention in (CallingConvention.cutile_python_v1(), CallingConvention.cutile_python_v2()):
@@ -138,6 +153,26 @@ def _of_samples(kernel: Kernel, arguments: tuple) -> KernelSignature:
             if convention.version > 1:
                 raise
     raise AssertionError
+
+
+def _has_assembler() -> bool:
+    from cutile.gpu.find_tileiras import find_tool
+
+    try:
+        find_tool()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _oldest_bytecode(kernel: Kernel, signatures: dict[str, KernelSignature], target: Target | None) -> bytes:
+    """Bytecode of the oldest version that has what the kernel needs: whatever assembler reads it later knows that."""
+    for version in VERSIONS[:-1]:
+        try:
+            return _bytecode(kernel, signatures, target, version)
+        except TileUnsupportedFeatureError:
+            continue
+    return _bytecode(kernel, signatures, target, VERSIONS[-1])
 
 
 def _bytecode(kernel: Kernel, signatures: dict[str, KernelSignature], target: Target | None,

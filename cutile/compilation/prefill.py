@@ -23,6 +23,7 @@ from cutile.gpu import unchecked
 from cutile.gpu.selection import build, for_first_launch
 from cutile.gpu.target import SUPPORTED, Target, parse_target
 from cutile.runtime.kernel import Kernel
+from cutile.runtime.launch import no_kernel
 from cutile.runtime.launch_plan import dims_of
 
 
@@ -36,7 +37,7 @@ def prefill(kernel: Kernel, calls: Iterable[tuple], targets: Sequence[str], *, t
     error in order is raised.
     """
     if not isinstance(kernel, Kernel):
-        raise TypeError(f"prefill() needs a function decorated with @ct.kernel, not {type(kernel).__name__}")
+        raise TypeError(no_kernel(kernel, "first argument of prefill()"))
     wanted = _targets(targets)
     classified = [kernel.classify(c) for c in calls]
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:

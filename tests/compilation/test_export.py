@@ -13,6 +13,8 @@ import cutile as ct
 from cutile.compilation import ConstantConstraint, KernelSignature, ListConstraint, ScalarConstraint, export_kernel
 from cutile.compilation.export import arg_types
 from cutile.compilation.prefill import prefill
+from cutile.gpu import find_tileiras
+from cutile.gpu.tileir import tileiras
 from cutile.gpu.tileir.tileiras import disassemble
 from tests.compilation.test_mangling import V1, V2, array
 
@@ -133,8 +135,41 @@ def test_what_nothing_can_be_written_to(output):
 
 
 def test_a_plain_function_is_refused():
-    with pytest.raises(TypeError, match="kernel"):
+    with pytest.raises(TypeError, match="plain function, not a kernel: decorate it with @ct.kernel"):
         export(lambda: None, [])
+    f = ct.jit(add, grid=(1,), out=ct.Out(like="a", name="c"), name="sum_of")
+    with pytest.raises(TypeError, match=r"first argument of export_kernel\(\) .* launch its kernel, sum_of\.kernel"):
+        export(f, [])
+
+
+def test_a_tuple_that_stands_in_no_list():
+    spec = ct.ArraySpec("N", ct.float32)
+    with pytest.raises(TypeError, match=r"signatures is a list, with a tuple .*: write \[\(ArraySpec.*\)\]"):
+        export(add, (spec, spec, spec, 1024))
+    assert export(add, [(spec, spec, spec, 1024)]) == export(add, ((spec, spec, spec, 1024),))
+
+
+def test_a_constant_needs_its_value():
+    spec = ct.ArraySpec("N", ct.float32)
+    with pytest.raises(TypeError, match="parameter `T` is a constant, .* not <DType 'int32'>; give its value"):
+        export(add, [(spec, spec, spec, ct.int32)])
+
+
+def test_bytecode_without_an_assembler(monkeypatch):
+    """It is that of the oldest version that will do."""
+    spec = ct.ArraySpec("N", ct.float32)
+    want = {code: export(add, [SIGNATURE], gpu_code=code, bytecode_version=v)
+            for code, v in (("sm_90", "13.1"), (None, "13.3"))}
+
+    def nowhere():
+        raise FileNotFoundError("tileiras was not found")
+
+    for module in (find_tileiras, tileiras):
+        monkeypatch.setattr(module, "find_tool", nowhere)
+    for code in want:
+        assert export(add, [SIGNATURE], gpu_code=code) == want[code]
+    with pytest.raises(FileNotFoundError, match="tileiras"):
+        export(add, [(spec, spec, spec, 1024)], output_format="cubin")
 
 
 def test_nothing_is_written_if_compilation_fails(tmp_path):

@@ -171,7 +171,7 @@ def test_there_is_something_to_declare():
         c_header(of_nothing, [])
     with pytest.raises(ValueError, match="two signatures have the symbol 'k'"):
         c_header(of_nothing, [signature(), signature()])
-    with pytest.raises(TypeError, match="signatures is a list of KernelSignature"):
+    with pytest.raises(TypeError, match="signatures is a list of tuples of sample arguments, or of KernelSignature"):
         c_header(of_nothing, signature())
 
 

@@ -131,7 +131,7 @@ def test_one_failure_does_not_stop_the_others(asked):
 
 
 def test_what_is_refused():
-    with pytest.raises(TypeError, match="decorated with @ct.kernel, not function"):
+    with pytest.raises(TypeError, match="is a plain function, not a kernel: decorate it with @ct.kernel"):
         prefill(lambda x: x, [], ["sm_90"])
     with pytest.raises(ValueError, match="'hopper'"):
         prefill(scale, [], ["hopper"])
