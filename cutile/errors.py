@@ -11,7 +11,7 @@ import linecache
 import os
 import types
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from cutile._support.notebook import cell_name
 from cutile._support.structs import structure
@@ -195,6 +195,19 @@ def refusal(e: E) -> E:
 
 def is_refusal(e: Exception) -> bool:
     return "_cutile_refusal" in e.__dict__
+
+
+def is_for_users(e: BaseException) -> bool:
+    """Whether an error is one for users, and not a bug or an interrupt."""
+    return isinstance(e, TileError) or "_cutile_refusal" in e.__dict__
+
+
+def hidden(found: Any) -> bool:
+    """Whether pytest leaves out the frames of a module for an error, of which it passes an ExceptionInfo.
+
+    A module whose functions users call has it as `__tracebackhide__`.
+    """
+    return found is not None and is_for_users(found.value)
 
 
 def for_users(e: E) -> E:

@@ -22,7 +22,7 @@ from cutile.compilation.constraints import (
 from cutile.compilation.mangling import symbol_of
 from cutile.compilation.signature import KernelSignature
 from cutile.dtypes import INFO, DType, int_range
-from cutile.errors import TileUnsupportedFeatureError
+from cutile.errors import TileUnsupportedFeatureError, for_users, hidden, is_for_users, refusal
 from cutile.front.program import ArgType, Embedded
 from cutile.gpu.target import SUPPORTED, Target, parse_target
 from cutile.runtime.annotations import ArrayAnnotation, ParameterSpec
@@ -33,8 +33,9 @@ from cutile.types import ArrayType, ListType, TileType
 FORMATS = ("cubin", "tileir_bytecode")
 VERSIONS = ("13.1", "13.2", "13.3", "13.4")
 
+__tracebackhide__ = hidden
 
-@in_usual_mode
+
 def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_file: IO | str | bytes | os.PathLike, *,
                   gpu_code: str | None = None, output_format: Literal["cubin", "tileir_bytecode"],
                   bytecode_version: str | None = None) -> None:
@@ -79,18 +80,32 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
     >>> file.getvalue()[:4]
     b'\x7fELF'
     """
-    if not isinstance(kernel, Kernel):
-        raise TypeError(no_kernel(kernel, "first argument of export_kernel()"))
-    if output_format not in FORMATS:
-        raise ValueError(f"output_format must be one of {', '.join(FORMATS)}, not {output_format!r}")
-    if not isinstance(output_file, str | bytes | os.PathLike) and not hasattr(output_file, "write"):
-        raise TypeError(f"output_file is a path, or a binary file with a method write, not {output_file!r:.100}")
-    if gpu_code is None and output_format == "cubin":
-        raise ValueError(f"a cubin needs a gpu_code, for example 'sm_90'; {SUPPORTED}")
-    target = None if gpu_code is None else parse_target(gpu_code)
-    if bytecode_version is not None and bytecode_version not in VERSIONS:
-        raise ValueError(f"bytecode_version must be None or one of {', '.join(VERSIONS)}, not {bytecode_version!r}")
-    entries = by_symbol(kernel, signatures)
+    try:
+        _write(output_file, _exported(kernel, signatures, output_file, gpu_code, output_format, bytecode_version))
+    except Exception as e:
+        if settings.get("DEBUG") or not is_for_users(e):
+            raise
+        raise for_users(e) from e.__cause__
+
+
+def _write(output_file: Any, code: bytes) -> None:
+    if hasattr(output_file, "write"):
+        output_file.write(code)
+    else:
+        with open(output_file, "wb") as f:
+            f.write(code)
+
+
+@in_usual_mode
+def _exported(kernel: Any, signatures: Any, output_file: Any, gpu_code: Any, output_format: Any,
+              bytecode_version: Any) -> bytes:
+    """What `export_kernel` writes."""
+    try:
+        target = _checked(kernel, output_file, gpu_code, output_format, bytecode_version)
+        entries = by_symbol(kernel, signatures)
+    except (TypeError, ValueError, OverflowError) as e:
+        refusal(e)
+        raise
     if output_format == "tileir_bytecode" and bytecode_version is None and not _has_assembler():
         code = _oldest_bytecode(kernel, entries, target)
     else:
@@ -104,11 +119,22 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
 
         code = tileiras.assemble(code, target, opt_level=kernel.options.on(target.tool_name).opt_level,
                                  lineinfo=settings.lineinfo(), memcheck=settings.memcheck(), name=kernel.__name__)
-    if hasattr(output_file, "write"):
-        output_file.write(code)
-    else:
-        with open(output_file, "wb") as f:
-            f.write(code)
+    return code
+
+
+def _checked(kernel: Any, output_file: Any, gpu_code: Any, output_format: Any, bytecode_version: Any) -> Target | None:
+    """The target; TypeError or ValueError for wrong arguments."""
+    if not isinstance(kernel, Kernel):
+        raise TypeError(no_kernel(kernel, "first argument of export_kernel()"))
+    if output_format not in FORMATS:
+        raise ValueError(f"output_format must be one of {', '.join(FORMATS)}, not {output_format!r}")
+    if not isinstance(output_file, str | bytes | os.PathLike) and not hasattr(output_file, "write"):
+        raise TypeError(f"output_file is a path, or a binary file with a method write, not {output_file!r:.100}")
+    if gpu_code is None and output_format == "cubin":
+        raise ValueError(f"a cubin needs a gpu_code, for example 'sm_90'; {SUPPORTED}")
+    if bytecode_version is not None and bytecode_version not in VERSIONS:
+        raise ValueError(f"bytecode_version must be None or one of {', '.join(VERSIONS)}, not {bytecode_version!r}")
+    return None if gpu_code is None else parse_target(gpu_code)
 
 
 def by_symbol(kernel: Kernel, signatures: Any) -> dict[str, KernelSignature]:

@@ -18,7 +18,7 @@ from cutile.compilation.calling_convention import CallingConvention
 from cutile.compilation.derive import constraints_of
 from cutile.compilation.launch_signature import of_launch
 from cutile.compilation.signature import KernelSignature
-from cutile.errors import TileUnsupportedFeatureError, for_users, is_refusal, refusal
+from cutile.errors import TileUnsupportedFeatureError, for_users, hidden, is_for_users, refusal
 from cutile.functions import stored
 from cutile.functions.binding import MISSING, Bound, bind, planned
 from cutile.functions.stages import STAGES, Compilation
@@ -33,6 +33,8 @@ VIEWS = tuple(STAGES)
 FORMAT = 1  # of files that `save` writes
 _SUFFIXES = {".cubin": None, ".cutile": None, ".tileir": "tileir", ".sass": "sass", ".ir": "ir", ".py": "source",
              ".txt": "resources"}
+
+__tracebackhide__ = hidden
 
 
 class CompiledFunction:
@@ -300,7 +302,7 @@ def compile_function(f: TileFunction, specs: Sequence[Any], named: Mapping[str, 
         kernel, values = arguments_for(f, specs, named, hints)
         return Fresh(f, kernel, values, where)
     except Exception as e:
-        if not is_refusal(e):
+        if settings.get("DEBUG") or not is_for_users(e):
             raise
         raise for_users(e) from e.__cause__
 

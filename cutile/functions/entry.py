@@ -14,6 +14,7 @@ from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
 from cutile._support.opaque import opaque
+from cutile.errors import hidden
 from cutile.runtime import launch as launching
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def entry(f: TileFunction, first: str | None) -> types.FunctionType:
                      [n for n in f.kernel.names if n in f.returned])
     scope = {"_launching": launching, "_kernel": f.launched, "_plans": f.plans, "_given_plans": f.given_plans,
              "_calls": f.calls, "_type": type, "_missing": f.missing, "_Exception": Exception,
-             "_NotImplemented": NotImplemented, "__builtins__": {},
+             "_NotImplemented": NotImplemented, "__builtins__": {}, "__tracebackhide__": hidden,
              **{f"_default_{p.name}": p.default for p in f.parameters.values() if p.default is not p.empty}}
     made: dict[str, Any] = {}
     exec(_compiled(source, f.__name__), scope, made)

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter
 from typing import Any
 
+from cutile import settings
 from cutile._support import float_mode
 from cutile._support.lru import LruDict
-from cutile.errors import for_users, is_refusal, refusal
+from cutile.errors import for_users, hidden, is_for_users, refusal
 from cutile.functions import libraries, stored
 from cutile.functions.binding import MISSING, Bound, Planned, bind, check_given, planned
 from cutile.functions.entry import entry
@@ -24,6 +25,8 @@ from cutile.runtime.kernel import Kernel
 
 LIMIT = 1000  # sizes and dtypes for which a function keeps what a call does
 MANY_FORMS = 8  # compiled forms of a kernel, above which a function warns [JIT-22]
+
+__tracebackhide__ = hidden
 
 
 class TileFunction:
@@ -202,7 +205,7 @@ class TileFunction:
                 return (traced.call(bound, wanted),)
             return (self._run(bound, wanted, given, inputs, out, stream),)
         except Exception as e:
-            if not is_refusal(e):
+            if settings.get("DEBUG") or not is_for_users(e):
                 raise
             return for_users(e)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from cutile.errors import TileCompilerExecutionError
+from cutile.errors import TileCompilerExecutionError, refusal
 from cutile.gpu.executables import EXE, on_path
 from cutile.gpu.find_tileiras import find_tool
 from cutile.gpu.process import run
@@ -23,8 +23,8 @@ def find_nvdisasm() -> Path:
         pass
     found = on_path("nvdisasm", os.environ.get("PATH"))
     if found is None:
-        raise FileNotFoundError("nvdisasm, which shows machine code, was not found. Install it: "
-                                "pip install 'cutile[inspect]', or a CUDA toolkit")
+        raise refusal(FileNotFoundError("nvdisasm, which shows machine code, was not found. Install it: "
+                                        "pip install 'cutile[inspect]', or a CUDA toolkit"))
     return Path(found)
 
 

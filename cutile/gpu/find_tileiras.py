@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cutile._support.structs import structure
+from cutile.errors import refusal
 from cutile.gpu.executables import EXE, on_path
 
 PACKAGES = ("nvidia-cuda-tileiras", "nvidia-cuda-nvcc", "nvidia-nvvm")
@@ -58,9 +59,9 @@ def _find(folders: tuple[str, ...], here: str, environment: tuple[str | None, ..
     if tool is None:
         tool = next(_elsewhere(*environment), None)
     if tool is None:
-        raise FileNotFoundError(
+        raise refusal(FileNotFoundError(
             f"tileiras, which makes GPU code, was not found{': ' + problem if problem else ''}. "
-            "Install it: pip install 'cutile[gpu]', or a CUDA toolkit 13.1 or newer")
+            "Install it: pip install 'cutile[gpu]', or a CUDA toolkit 13.1 or newer"))
     if problem:
         warnings.warn(f"{problem}; using {tool.path} ({tool.origin})", RuntimeWarning, stacklevel=3)
     return tool

@@ -7,10 +7,12 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, SupportsIndex
 
-from cutile.errors import TileError, for_users, is_refusal
+from cutile.errors import for_users, hidden, is_for_users
 from cutile.pictures import html
 from cutile.pictures.data import data
 from cutile.pictures.trace import trace
+
+__tracebackhide__ = hidden
 
 
 class View:
@@ -100,6 +102,6 @@ def view(kernel: Any, grid: tuple[SupportsIndex, ...], kernel_args: tuple[Any, .
     try:
         return View(data(trace(kernel, grid, kernel_args, stream, blocks)))
     except Exception as e:
-        if isinstance(e, TileError) or is_refusal(e):
+        if is_for_users(e):
             raise for_users(e) from e.__cause__
         raise

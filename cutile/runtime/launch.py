@@ -12,7 +12,7 @@ from cutile import settings
 from cutile._support import float_mode
 from cutile._support.float_mode import LESS, MORE, TINY
 from cutile._support.opaque import opaque
-from cutile.errors import TileError, for_users, is_refusal, refusal
+from cutile.errors import for_users, hidden, is_for_users, refusal
 from cutile.ir.terms import to_builtin
 from cutile.runtime import launch_cache, launch_plan
 from cutile.runtime.kernel import Kernel
@@ -25,6 +25,8 @@ _WHY = ("ct.launch() runs a kernel on the memory of its arguments, and traced te
 
 # Set by cutile.torch: puts a launch on traced tensors into their graph, and says whether it has done so.
 into_graph: Callable[..., bool] | None = None
+
+__tracebackhide__ = hidden
 
 
 @opaque(_WHY)
@@ -130,7 +132,7 @@ def failed(e: Exception) -> Exception:
 
 def _to_raise(e: Exception) -> Exception:
     """The error for users, if it is one for them; any other is raised here, with the frames that it came from."""
-    if settings.get("DEBUG") or not (isinstance(e, TileError) or is_refusal(e)):
+    if settings.get("DEBUG") or not is_for_users(e):
         raise e
     return for_users(e)
 

@@ -13,7 +13,7 @@ from cutile._support import float_mode
 from cutile._support.opaque import opaque
 from cutile.analysis.aliasing import written_params
 from cutile.dtypes import int32, int64
-from cutile.errors import TileError, for_users, is_refusal
+from cutile.errors import for_users, hidden, is_for_users
 from cutile.runtime import autograd, launch_cache, launch_plan
 from cutile.runtime.annotations import ParameterSpec
 from cutile.runtime.array_ref import ADDRESS, ArrayRef, ref_of
@@ -25,6 +25,8 @@ from cutile.runtime.launch_key import read
 _WHY = ("a prepared launch runs a kernel on the memory of its arguments, and traced tensors have none; a "
         "torch.library.custom_op around it can be in the graph")
 ALIGNMENT = 16  # bytes; code gains nothing from more
+
+__tracebackhide__ = hidden
 
 
 @opaque(_WHY)
@@ -94,7 +96,7 @@ def _made(kernel: Any, grid: Any, kernel_args: Any, stream: Any) -> Prepared | E
             launch.make_variants(dims)
         return Prepared(kernel, dims, values, plan, launch_values, launch)
     except Exception as e:
-        if settings.get("DEBUG") or not (isinstance(e, TileError) or is_refusal(e)):
+        if settings.get("DEBUG") or not is_for_users(e):
             raise
         return for_users(e)
 

@@ -21,13 +21,14 @@ from tools.docgen.op_clauses import sections
 ROOT = Path(__file__).resolve().parents[2]
 CLASSES = {n: c for n, c in vars(errors).items() if inspect.isclass(c) and issubclass(c, errors.TileError)}
 del CLASSES["TileInternalError"]  # a bug of cutile, with any text
-HOST = ("TypeError", "ValueError", "OverflowError", "RuntimeError", "RecursionError")
+HOST = ("TypeError", "ValueError", "OverflowError", "RuntimeError", "RecursionError", "FileNotFoundError")
 HOST_FILES = ("launch.py", "host_launch.py", "arguments.py", "array_ref.py", "arrays.py", "float4_packing.py",
               "launch_plan.py", "launch_key.py", "kernel.py", "annotations.py", "options.py", "settings.py",
               "dtypes.py", "proxies.py", "static_names.py", "description.py", "calls.py", "attributes.py",
               "primitive.py", "targets.py", "gradients.py", "tune.py", "streams.py",
               "calling_convention.py", "constraints.py", "signature.py", "derive.py", "launch_signature.py",
-              "export.py", "mangling.py", "demangling.py", "strides.py", "_op.py", "_binding.py")
+              "export.py", "mangling.py", "demangling.py", "strides.py", "_op.py", "_binding.py", "find_tileiras.py",
+              "disassembler.py")
 
 # Functions that raise: the class that they raise by default, and the text that they put before the message.
 RAISING = {
@@ -139,6 +140,7 @@ WHAT_TO_DO = {
     "OverflowError": "Pass a smaller number, or annotate the parameter `ct.ScalarInt64[int]`.",
     "RuntimeError": "An op was called outside a kernel, or the GPU refused; the text says which.",
     "RecursionError": "Nest the arguments less deeply.",
+    "FileNotFoundError": "A tool is missing: install what the text names.",
 }
 
 
@@ -150,6 +152,8 @@ def remedies() -> str:
 
 def _why(cls: str) -> str:
     found = getattr(errors, cls, None)
+    if cls == "FileNotFoundError":
+        return "A tool that is needed is not installed."
     return "What the host passes or calls is wrong." if found is None else plain(sections(inspect.getdoc(found))[""])
 
 
