@@ -22,10 +22,8 @@ from cutile.runtime.prepare import Prepared
 from tests.gpu.tileir.tool import needs_tool
 from tools.docgen.op_clauses import sections
 
-MODULES = ("cutile", "cutile.bounds", "cutile.compilation", "cutile.lib", "cutile.testing", "cutile.tune")
-# Algorithms of cutile.compute whose docstrings have this form.
-ALGORITHMS = ("histogram_even", "make_segmented_reduce", "segmented_reduce", "select", "three_way_partition",
-              "unique_by_key")
+MODULES = ("cutile", "cutile.bounds", "cutile.compilation", "cutile.compute", "cutile.lib", "cutile.testing",
+           "cutile.tune")
 # What has no docstring of its own: names for types. The docstrings of the classes that they are made of name them.
 ALIASES = {"cutile.Constant", "cutile.IndexedWithInt64", "cutile.Scalar", "cutile.ScalarInt64",
            "cutile.compilation.ConstantValue", "cutile.compilation.ParameterConstraint"}
@@ -37,7 +35,7 @@ def public() -> dict[str, object]:
     """All public functions and classes. Ops have a test of their own (tests/ops/test_documentation.py), a dtype has the
     docstring of its class.
     """
-    found: dict[str, object] = {f"cutile.compute.{n}": getattr(ct.compute, n) for n in ALGORITHMS}
+    found: dict[str, object] = {}
     for name in MODULES:
         module = importlib.import_module(name)
         for n in module.__all__:
@@ -54,9 +52,11 @@ METHODS = {f"{n}.{m}": v.__func__ if isinstance(v, staticmethod) else v for n, c
 METHODS |= {f"cutile.{c.__name__}.{m}": v for c in (ct.Array, ct.RawArrayMemory, ct.Tile, ct.TiledView)
             for m, v in vars(c).items() if isinstance(v, Method)}
 # Methods that only cutile itself calls; users have no such object, or no use for them.
-INNER = {"cutile.kernel.program", "cutile.kernel.classify", "TileFunction.slow", "TileFunction.explained",
+INNER = {"cutile.kernel.program", "cutile.kernel.classify", "cutile.kernel.with_hidden", "TileFunction.slow",
+         "TileFunction.explained",
          "TileFunction.launch_arguments", "Tuned.configured", "Tuned.configs_for", "Tuned.call_arguments",
          "Tuned.resolved"}
+INNER |= {n for n in METHODS if n.startswith("cutile.compute.") and "DoubleBuffer" not in n}  # `plans.py` calls them
 USED = {n: m for n, m in METHODS.items() if n not in INNER}
 
 
@@ -112,7 +112,7 @@ def attributes(cls: type) -> set[str]:
         if c is ct.TileError and cls is not c:
             break  # its docstring says the rest
         if c.__module__.partition(".")[0] == "cutile":
-            found |= {n for n, v in vars(c).items() if not callable(v) and not isinstance(v, staticmethod)}
+            found |= {n for n, v in vars(c).items() if not callable(v) and not isinstance(v, staticmethod | classmethod)}
             found |= set(vars(c).get("__annotations__", ()))
     return {n for n in found if n[0] != "_"}
 
@@ -120,7 +120,8 @@ def attributes(cls: type) -> set[str]:
 @pytest.mark.parametrize("name", sorted(CLASSES))
 def test_every_attribute_is_described(name):
     cls = CLASSES[name]
-    text = described(sections(inspect.getdoc(cls)).get("Attributes", ""))
+    texts = (sections(inspect.cleandoc(c.__doc__ or "")) for c in cls.__mro__ if c.__module__.startswith("cutile."))
+    text = [n for t in texts for n in described(t.get("Attributes", ""))]
     wanted = set(cls.__members__) if issubclass(cls, enum.Enum) else attributes(cls)
     assert wanted <= set(text)
 

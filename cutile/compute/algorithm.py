@@ -80,7 +80,12 @@ def kernels_for(key: tuple, make: Callable[..., Any], *args: Any) -> Any:
 
 
 def clear_all_caches() -> None:
-    """Forget all kernels and plans. Objects that are still there keep theirs."""
+    """Forget all kernels and plans. Objects that are still there keep theirs.
+
+    Examples
+    --------
+    >>> ct.compute.clear_all_caches()
+    """
     _kernels.clear()
     for plans in _plans:
         plans.clear()
@@ -232,11 +237,37 @@ def with_default(role: Role, default: Any) -> Role:
 class Algorithm:
     """The base of the objects that `make_…` gives. An object is never changed, so threads may share it.
 
-    takes    the role of each argument of a call, by name, in the order in which `run` and `once` get them
-    options  what else its plans depend on
-    kinds  of arguments, by name, that its calls must have; `made`: what else they must have
-    capabilities  compute capabilities of the GPUs that it may run on; None for all
-    blob, carried  of an object that was serialized or came so (ahead.py)
+    Parameters
+    ----------
+    options : tuple
+        What else its plans depend on.
+    compute_capability : optional
+        The GPUs that it may run on.
+    **made
+        The arguments of `make_…`; later ones must be of their kinds.
+
+    Attributes
+    ----------
+    takes
+        The role of each argument of a call, by name, in the order in which `run` and `once` get them.
+    backend
+        What runs it: "own", kernels of this package.
+    options, capabilities
+        As given; capabilities as pairs of numbers, or None.
+    plans
+        Those that calls of this class have made.
+    kinds, made
+        What arguments of its calls must be.
+    serialize
+        A method that gives what `ct.compute.deserialize` reads.
+    blob, carried
+        Of an object that was serialized, or came so.
+
+    Examples
+    --------
+    >>> x = np.arange(3)
+    >>> isinstance(ct.compute.make_reduce_into(x, x, ct.compute.OpKind.PLUS), ct.compute.Algorithm)
+    True
     """
 
     backend = "own"

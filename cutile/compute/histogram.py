@@ -235,7 +235,35 @@ def _of_floats(sample: DType, level: DType, lower: Any, upper: Any, bins: int) -
 
 def make_histogram_even(d_samples: Any, d_histogram: Any, h_num_output_levels: Any, h_lower_level: Any,
                         h_upper_level: Any, num_samples: int, compute_capability: Any = None) -> HistogramEven:
-    """An object that counts samples; see `histogram_even`. It is made for a number of levels; bounds are free."""
+    """An object that counts samples in bins, for arguments of the same kinds.
+
+    Parameters
+    ----------
+    d_samples, d_histogram, h_num_output_levels, h_lower_level, h_upper_level, num_samples
+        As in `histogram_even`, the levels in arrays of one item; arrays may be `ProxyArray`.
+    compute_capability : optional
+        The GPUs that it may run on: 90, (9, 0), "9.0", "90", or a list of these. None: all.
+
+    Returns
+    -------
+    object
+        Call it with `temp_storage, …these six…, stream=None`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `histogram_even` does; a call with another kind of argument, or another operator, is a TypeError.
+
+    Examples
+    --------
+    >>> samples, bins = np.array([0.5, 2.5, 2.7]), np.zeros(3, np.int32)
+    >>> args = samples, bins, np.array([4]), np.array([0.0]), np.array([3.0]), 3
+    >>> histogram = ct.compute.make_histogram_even(*args)
+    >>> storage = np.empty(histogram(None, *args), np.uint8)
+    >>> nbytes = histogram(storage, *args)
+    >>> bins
+    array([1, 0, 2], dtype=int32)
+    """
     return HistogramEven((), compute_capability, d_samples=d_samples, d_histogram=d_histogram,
                          h_num_output_levels=h_num_output_levels, h_lower_level=h_lower_level,
                          h_upper_level=h_upper_level)

@@ -35,7 +35,26 @@ ARRAYS = {wide: Annotated[Any, ArrayAnnotation(index_dtype=ct.int64 if wide else
 
 
 class IteratorBase:
-    """The base of all iterators."""
+    """The base of all iterators.
+
+    Attributes
+    ----------
+    value_type
+        The type of the items.
+    kind
+        What compiled code depends on; it is shared by iterators of equal kinds.
+    children
+        The iterators that it is made of.
+    reads, writes
+        Whether it may be an input, and an output.
+    in_order
+        Whether item i is made of item i of each child.
+
+    Examples
+    --------
+    >>> isinstance(ct.compute.CountingIterator(3), ct.compute.IteratorBase)
+    True
+    """
 
     value_type: ValueType
     kind: tuple
@@ -256,7 +275,21 @@ def constant_reader(t: ValueType) -> readers.Constant:
 
 
 class ConstantIterator(_Value):
-    """The same value everywhere [ITR-2]."""
+    """The same value everywhere [ITR-2].
+
+    Parameters
+    ----------
+    value : number or struct
+        The value, typed as by NumPy.
+
+    Examples
+    --------
+    >>> out = np.zeros(3, int)
+    >>> items = ct.compute.ConstantIterator(7)
+    >>> ct.compute.unary_transform(items, out, ct.compute.OpKind.IDENTITY, 3)
+    >>> out
+    array([7, 7, 7])
+    """
 
     writes = False
 
@@ -278,7 +311,21 @@ class ConstantIterator(_Value):
 
 
 class CountingIterator(_Value):
-    """start, start + 1, …, which wraps in start's dtype [ITR-1]. A Python int counts in int64."""
+    """start, start + 1, …, which wraps in start's dtype [ITR-1]. A Python int counts in int64.
+
+    Parameters
+    ----------
+    start : number
+        The first item.
+
+    Examples
+    --------
+    >>> out = np.zeros(3, int)
+    >>> items = ct.compute.CountingIterator(5)
+    >>> ct.compute.unary_transform(items, out, ct.compute.OpKind.IDENTITY, 3)
+    >>> out
+    array([5, 6, 7])
+    """
 
     writes = False
 
@@ -310,10 +357,26 @@ class CountingIterator(_Value):
 
 
 class TransformIterator(IteratorBase):
-    """`transform_op` of each item of another iterator or array [ITR-3].
+    """An operator of each item of another iterator or array [ITR-3].
 
-    value_type  the type of the results; by default the return annotation of the operator, or what it gives
-    is_input    False: an output, like TransformOutputIterator
+    Parameters
+    ----------
+    underlying : array or iterator
+        What is transformed.
+    transform_op : callable or OpKind
+        A function of one item; it may capture arrays.
+    value_type : optional
+        The type of the results; by default the return annotation of the operator, or what it gives.
+    is_input : bool, default True
+        False: an output, like TransformOutputIterator.
+
+    Examples
+    --------
+    >>> out = np.zeros(3, int)
+    >>> items = ct.compute.TransformIterator(np.arange(3), lambda v: v * v)
+    >>> ct.compute.unary_transform(items, out, ct.compute.OpKind.IDENTITY, 3)
+    >>> out
+    array([0, 1, 4])
     """
 
     def __init__(self, underlying: Any, transform_op: Callable, value_type: Any = None, is_input: bool = True):
@@ -370,8 +433,27 @@ class TransformIterator(IteratorBase):
 class TransformOutputIterator(TransformIterator):
     """An output that writes `transform_op(value)` to another one [ITR-4].
 
-    `output_value_type`: the type of the values that it takes; by default the annotation of the operator's parameter.
-    ValueError if there is neither.
+    Parameters
+    ----------
+    underlying : array or iterator
+        Takes the results.
+    transform_op : callable
+        A function of one value.
+    output_value_type : optional
+        The type of the values that it takes; by default the annotation of the operator's parameter.
+
+    Raises
+    ------
+    ValueError
+        If neither says the type of the values.
+
+    Examples
+    --------
+    >>> out = np.zeros(3)
+    >>> halves = ct.compute.TransformOutputIterator(out, lambda v: v / 2, np.float64)
+    >>> ct.compute.unary_transform(np.array([1.0, 2, 3]), halves, ct.compute.OpKind.IDENTITY, 3)
+    >>> out
+    array([0.5, 1. , 1.5])
     """
 
     def __init__(self, underlying: Any, transform_op: Callable, output_value_type: Any = None):
@@ -396,7 +478,22 @@ def _given(t: Any) -> ValueType | None:
 
 
 class ZipIterator(IteratorBase):
-    """Items of several iterators or arrays, as structs with the fields field_0, field_1, … [ITR-5]."""
+    """Items of several iterators or arrays, or of one list of them, as structs with the fields field_0, field_1, …
+    [ITR-5].
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+
+    Examples
+    --------
+    >>> out = np.zeros(3, int)
+    >>> pairs = ct.compute.ZipIterator(np.array([1, 2, 3]), np.array([10, 20, 30]))
+    >>> ct.compute.unary_transform(pairs, out, lambda p: p[0] + p[1], 3)
+    >>> out
+    array([11, 22, 33])
+    """
 
     def __init__(self, *iterators: Any):
         if len(iterators) == 1 and isinstance(iterators[0], list | tuple):
@@ -422,7 +519,28 @@ class ZipIterator(IteratorBase):
 
 
 class PermutationIterator(IteratorBase):
-    """values[indices[i]] [ITR-6]. Advancing moves the indices; the values stay where they are."""
+    """values[indices[i]] [ITR-6]. Advancing moves the indices; the values stay where they are.
+
+    Parameters
+    ----------
+    values : array or iterator
+        The items.
+    indices : array or iterator
+        Integers.
+
+    Raises
+    ------
+    TypeError
+        If the indices are no integers.
+
+    Examples
+    --------
+    >>> out = np.zeros(3, int)
+    >>> items = ct.compute.PermutationIterator(np.array([10, 20, 30]), np.array([2, 0, 0]))
+    >>> ct.compute.unary_transform(items, out, ct.compute.OpKind.IDENTITY, 3)
+    >>> out
+    array([30, 10, 10])
+    """
 
     in_order = False
 
@@ -496,7 +614,25 @@ class _Reversed(IteratorBase):
 
 
 def ReverseIterator(underlying: Any) -> IteratorBase:
-    """The items of an array from the last one on, backwards; of an iterator, from where it stands [ITR-7]."""
+    """The items of an array from the last one on, backwards; of an iterator, from where it stands [ITR-7].
+
+    Parameters
+    ----------
+    underlying : array or iterator
+        The items.
+
+    Returns
+    -------
+    iterator
+
+    Examples
+    --------
+    >>> out = np.zeros(3, int)
+    >>> items = ct.compute.ReverseIterator(np.array([1, 2, 3]))
+    >>> ct.compute.unary_transform(items, out, ct.compute.OpKind.IDENTITY, 3)
+    >>> out
+    array([3, 2, 1])
+    """
     it = as_iterator(underlying)
     if not isinstance(underlying, IteratorBase):
         it = it + (it.size() - 1)
@@ -504,7 +640,19 @@ def ReverseIterator(underlying: Any) -> IteratorBase:
 
 
 class DiscardIterator(IteratorBase):
-    """An output whose items vanish; read, it gives nothing defined [ITR-8]. Its type is that of `reference`, or uint8.
+    """An output whose items vanish; read, it gives nothing defined [ITR-8].
+
+    Parameters
+    ----------
+    reference : array or iterator, optional
+        Has the type of the items; without one they are uint8.
+
+    Examples
+    --------
+    >>> x, kept, count = np.array([3, 0, 2]), np.zeros(3, int), np.zeros(1, int)
+    >>> ct.compute.unique_by_key(x, x, kept, ct.compute.DiscardIterator(x), count, ct.compute.OpKind.EQUAL_TO, 3)
+    >>> kept
+    array([3, 0, 2])
     """
 
     def __init__(self, reference: Any = None):
@@ -537,7 +685,28 @@ class DiscardIterator(IteratorBase):
 def ShuffleIterator(num_items: int, seed: int = 0) -> IteratorBase:
     """A permutation of 0, 1, … num_items - 1 as int64, which the number of items and the seed fix [ITR-9].
 
-    ValueError if there are no items. All such iterators share compiled code.
+    Parameters
+    ----------
+    num_items : int
+        How many items there are.
+    seed : int, default 0
+        Another one gives another order. All such iterators share compiled code.
+
+    Returns
+    -------
+    iterator
+
+    Raises
+    ------
+    ValueError
+        If there are no items.
+
+    Examples
+    --------
+    >>> out = np.zeros(5, int)
+    >>> ct.compute.unary_transform(ct.compute.ShuffleIterator(5, seed=1), out, ct.compute.OpKind.IDENTITY, 5)
+    >>> sorted(out.tolist())
+    [0, 1, 2, 3, 4]
     """
     n = int(num_items)
     if n <= 0:
@@ -568,7 +737,30 @@ def _mixed(i, half, seed):
 
 
 class CacheModifiedInputIterator(ArrayIterator):
-    """An array that is read with a hint about caches [ITR-10]: "stream", "global" or "volatile". Here a hint only."""
+    """An array that is read with a hint about caches [ITR-10].
+
+    Parameters
+    ----------
+    array : array
+        Items of 1, 2, 4, 8 or 16 bytes.
+    modifier : {"stream", "global", "volatile"}, default "stream"
+        The hint. It changes nothing here.
+    start : int, default 0
+        The first item.
+
+    Raises
+    ------
+    ValueError
+        For another modifier, or other items.
+
+    Examples
+    --------
+    >>> out = np.zeros(3, int)
+    >>> items = ct.compute.CacheModifiedInputIterator(np.array([4, 5, 6]))
+    >>> ct.compute.unary_transform(items, out, ct.compute.OpKind.IDENTITY, 3)
+    >>> out
+    array([4, 5, 6])
+    """
 
     writes = False
 

@@ -36,7 +36,29 @@ from cutile.types import TileType
 
 
 class OpKind(enum.IntEnum):
-    """Operators that everyone knows, with the meaning of C++ on the type of the items [OPR-3]."""
+    """Operators that everyone knows, with the meaning of C++ on the type of the items [OPR-3].
+
+    Integers are divided towards zero, and MODULUS has the sign of the dividend. MINIMUM and MAXIMUM pass over NaN. On
+    floats of eight bits they compute in float32.
+
+    Attributes
+    ----------
+    STATELESS, STATEFUL
+        Kinds of functions; no operators of their own (ValueError).
+    PLUS, MINUS, MULTIPLIES, DIVIDES, MODULUS, NEGATE, IDENTITY, MINIMUM, MAXIMUM
+        Arithmetic.
+    EQUAL_TO, NOT_EQUAL_TO, GREATER, LESS, GREATER_EQUAL, LESS_EQUAL, LOGICAL_AND, LOGICAL_OR, LOGICAL_NOT
+        Truth values.
+    BIT_AND, BIT_OR, BIT_XOR, BIT_NOT
+        Of integers.
+
+    Examples
+    --------
+    >>> x, out = np.array([7, -7]), np.zeros(2, int)
+    >>> ct.compute.binary_transform(x, np.array([2, 2]), out, ct.compute.OpKind.DIVIDES, 2)
+    >>> out
+    array([ 3, -3])
+    """
 
     STATELESS = 0
     STATEFUL = 1
@@ -85,34 +107,68 @@ def _is_integral(dtype: ct.DType) -> bool:
     return info(dtype).integral
 
 
+def wide(x):
+    """A float that has no arithmetic, as those of eight bits, in float32; all other numbers as they are."""
+    return ct.astype(x, ct.float32) if ct.static_eval(_is_restricted(x)) else x
+
+
+def _is_restricted(x: Any) -> bool:
+    dtype = getattr(x, "dtype", None)  # of a struct's class it is NumPy's
+    return isinstance(dtype, ct.DType) and info(dtype).floating and not info(dtype).arithmetic
+
+
 _FUNCTIONS: dict[OpKind, Callable] = {
-    OpKind.PLUS: lambda x, y: x + y,
-    OpKind.MINUS: lambda x, y: x - y,
-    OpKind.MULTIPLIES: lambda x, y: x * y,
-    OpKind.DIVIDES: divides,
-    OpKind.MODULUS: modulus,
-    OpKind.EQUAL_TO: lambda x, y: x == y,
-    OpKind.NOT_EQUAL_TO: lambda x, y: x != y,
-    OpKind.GREATER: lambda x, y: x > y,
-    OpKind.LESS: lambda x, y: x < y,
-    OpKind.GREATER_EQUAL: lambda x, y: x >= y,
-    OpKind.LESS_EQUAL: lambda x, y: x <= y,
-    OpKind.LOGICAL_AND: lambda x, y: x != 0 and y != 0,
-    OpKind.LOGICAL_OR: lambda x, y: x != 0 or y != 0,
-    OpKind.LOGICAL_NOT: lambda x: x == 0,
+    OpKind.PLUS: lambda x, y: wide(x) + wide(y),
+    OpKind.MINUS: lambda x, y: wide(x) - wide(y),
+    OpKind.MULTIPLIES: lambda x, y: wide(x) * wide(y),
+    OpKind.DIVIDES: lambda x, y: divides(wide(x), wide(y)),
+    OpKind.MODULUS: lambda x, y: modulus(wide(x), wide(y)),
+    OpKind.EQUAL_TO: lambda x, y: wide(x) == wide(y),
+    OpKind.NOT_EQUAL_TO: lambda x, y: wide(x) != wide(y),
+    OpKind.GREATER: lambda x, y: wide(x) > wide(y),
+    OpKind.LESS: lambda x, y: wide(x) < wide(y),
+    OpKind.GREATER_EQUAL: lambda x, y: wide(x) >= wide(y),
+    OpKind.LESS_EQUAL: lambda x, y: wide(x) <= wide(y),
+    OpKind.LOGICAL_AND: lambda x, y: wide(x) != 0 and wide(y) != 0,
+    OpKind.LOGICAL_OR: lambda x, y: wide(x) != 0 or wide(y) != 0,
+    OpKind.LOGICAL_NOT: lambda x: wide(x) == 0,
     OpKind.BIT_AND: lambda x, y: x & y,
     OpKind.BIT_OR: lambda x, y: x | y,
     OpKind.BIT_XOR: lambda x, y: x ^ y,
     OpKind.BIT_NOT: lambda x: ~x,
     OpKind.IDENTITY: lambda x: x,
-    OpKind.NEGATE: lambda x: -x,
-    OpKind.MINIMUM: lambda x, y: ct.minimum(x, y),
-    OpKind.MAXIMUM: lambda x, y: ct.maximum(x, y),
+    OpKind.NEGATE: lambda x: -wide(x),
+    OpKind.MINIMUM: lambda x, y: ct.minimum(wide(x), wide(y)),
+    OpKind.MAXIMUM: lambda x, y: ct.maximum(wide(x), wide(y)),
 }
 
 
 class RawOp:
-    """Device code of another compiler [OPR-9]. It can be made, and used nowhere here."""
+    """Device code of another compiler [OPR-9]. It can be made, and used nowhere here.
+
+    Parameters
+    ----------
+    ltoir : bytes
+        The code, in LTO-IR.
+    name : str
+        The name of its function.
+    state : bytes, default b""
+        What the function is given first.
+    state_alignment : int, default 1
+        In bytes.
+    extra_ltoirs : list of bytes, optional
+        Further code.
+
+    Raises
+    ------
+    TileUnsupportedFeatureError
+        Where one is passed as an operator: LTO-IR cannot be linked into Tile IR.
+
+    Examples
+    --------
+    >>> ct.compute.RawOp(ltoir=b"", name="add").name
+    'add'
+    """
 
     def __init__(self, *, ltoir: bytes, name: str, state: bytes = b"", state_alignment: int = 1,
                  extra_ltoirs: list[bytes] | None = None):

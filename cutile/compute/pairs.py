@@ -16,7 +16,20 @@ from cutile.dtypes import DType, info
 
 
 class SortOrder(enum.IntEnum):
-    """The order of sorted keys [RDX-2]: ASCENDING, or DESCENDING, its inverse."""
+    """The order of sorted keys [RDX-2].
+
+    Attributes
+    ----------
+    ASCENDING, DESCENDING
+        DESCENDING is the inverse; equal keys keep their order in both.
+
+    Examples
+    --------
+    >>> keys, out = np.array([3, 1, 2]), np.zeros(3, int)
+    >>> ct.compute.radix_sort(keys, out, None, None, 3, ct.compute.SortOrder.DESCENDING)
+    >>> out
+    array([3, 2, 1])
+    """
 
     ASCENDING = 0
     DESCENDING = 1
@@ -49,9 +62,11 @@ class DoubleBuffer:
         self.d_buffers, self.selector = [d_current, d_alternate], 0
 
     def current(self) -> Any:
+        """The buffer that has the items."""
         return self.d_buffers[self.selector]
 
     def alternate(self) -> Any:
+        """The other one."""
         return self.d_buffers[1 - self.selector]
 
 

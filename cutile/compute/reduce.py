@@ -40,8 +40,22 @@ REST = 1 << 16  # and of those behind the last one of these
 
 
 class Determinism(enum.IntEnum):
-    """How far results may differ [RDC-8]. RUN_TO_RUN always holds. With GPU_TO_GPU the tree is the same on every device
-    and in host memory; it depends on the number of items alone.
+    """How far results of reductions may differ [RDC-8].
+
+    RUN_TO_RUN always holds. With GPU_TO_GPU the tree of combinations is the same on every device and in host memory; it
+    depends on the number of items alone.
+
+    Attributes
+    ----------
+    NOT_GUARANTEED, RUN_TO_RUN, GPU_TO_GPU
+        From the least to the most.
+
+    Examples
+    --------
+    >>> x, total = np.arange(5.0), np.zeros(1)
+    >>> ct.compute.reduce_into(x, total, 5, lambda a, b: a + b, 0.0, determinism=ct.compute.Determinism.GPU_TO_GPU)
+    >>> total
+    array([10.])
     """
 
     NOT_GUARANTEED = 0
@@ -157,18 +171,77 @@ class Reduce(Algorithm):
 
 def make_reduce_into(d_in: Any, d_out: Any, op: Any, h_init: Any = None, *, determinism: Determinism =
                      Determinism.RUN_TO_RUN, compute_capability: Any = None) -> Reduce:
-    """An object that reduces items; see `reduce_into`."""
+    """An object that reduces items, for arguments of the same kinds.
+
+    Parameters
+    ----------
+    d_in, d_out, op, h_init, determinism
+        As in `reduce_into`; arrays may be `ProxyArray`.
+    compute_capability : optional
+        The GPUs that it may run on: 90, (9, 0), "9.0", "90", or a list of these. None: all.
+
+    Returns
+    -------
+    object
+        Call it with `temp_storage, d_in, d_out, op, num_items, h_init, stream=None`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `reduce_into` does; a call with another kind of argument, or another operator, is a TypeError.
+
+    Examples
+    --------
+    >>> x, total, plus = np.arange(5), np.zeros(1, int), ct.compute.OpKind.PLUS
+    >>> reduce = ct.compute.make_reduce_into(x, total, plus, 100)
+    >>> storage = np.empty(reduce(None, x, total, plus, 5, 100), np.uint8)
+    >>> nbytes = reduce(storage, x, total, plus, 5, 100)
+    >>> total
+    array([110])
+    """
     return Reduce((Determinism(determinism),), compute_capability, d_in=d_in, d_out=d_out, op=op, h_init=h_init)
 
 
 def reduce_into(d_in: Any, d_out: Any, num_items: int, op: Any, h_init: Any = None, stream: Any = None, *,
                 determinism: Determinism = Determinism.RUN_TO_RUN, compute_capability: Any = None) -> None:
-    """`d_out[0] = op(… op(op(h_init, x0), x1) …)`, of `num_items` items.
+    """Compute `d_out[0] = op(… op(op(h_init, x0), x1) …)` of `num_items` items.
 
-    op      associative and commutative; it computes in h_init's type, without one in that of the items. The result is
-            converted to d_out's type
-    h_init  a number, a NumPy array whose first item counts, a struct, or None. Without items d_out becomes h_init, or
-            stays as it is
+    Parameters
+    ----------
+    d_in : array or iterator
+        The items.
+    d_out : array or iterator
+        Item 0 takes the result, converted to its type.
+    num_items : int
+        How many items there are.
+    op : callable or OpKind
+        Associative and commutative. It computes in the type of `h_init`, without one in that of the items.
+    h_init : number, NumPy array of one item, or struct, optional
+        Stands before the items. Without items `d_out` becomes it, or stays as it is.
+    stream : optional
+        As in `ct.launch`.
+    determinism : Determinism, default RUN_TO_RUN
+        How far results may differ.
+    compute_capability : optional
+        As in `make_reduce_into`.
+
+    Raises
+    ------
+    TypeError
+        If the operator cannot combine the items, or `d_out` is read-only.
+    ValueError
+        If `num_items` is negative, or more than an array has.
+
+    Notes
+    -----
+    [RDC-1.reduce] [RDC-2.accumulator] [RDC-3.nothing] [RDC-6.convert]
+
+    Examples
+    --------
+    >>> x, most = np.array([3, 8, 5]), np.zeros(1, int)
+    >>> ct.compute.reduce_into(x, most, 3, lambda a, b: a if a > b else b)
+    >>> most
+    array([8])
     """
     capabilities(compute_capability)  # a one-shot call runs where its arrays are
     Reduce.once((Determinism(determinism),), stream, d_in, d_out, op, num_items, h_init)

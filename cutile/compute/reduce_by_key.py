@@ -154,7 +154,36 @@ def reduce_runs(plan: Plan, keys: IteratorBase, values: IteratorBase, outs: tupl
 
 def make_reduce_by_key(d_in_keys: Any, d_in_values: Any, d_out_keys: Any, d_out_values: Any, d_out_num_runs: Any,
                        op: Any, equal: Any = None, compute_capability: Any = None) -> ReduceByKey:
-    """An object that reduces runs of equal keys; see `reduce_by_key`."""
+    """An object that reduces runs of equal keys, for arguments of the same kinds.
+
+    Parameters
+    ----------
+    d_in_keys, d_in_values, d_out_keys, d_out_values, d_out_num_runs, op, equal
+        As in `reduce_by_key`; arrays may be `ProxyArray`.
+    compute_capability : optional
+        The GPUs that it may run on: 90, (9, 0), "9.0", "90", or a list of these. None: all.
+
+    Returns
+    -------
+    object
+        Call it with `temp_storage, d_in_keys, d_in_values, d_out_keys, d_out_values, d_out_num_runs, op, num_items,
+        equal=None, stream=None`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `reduce_by_key` does; a call with another kind of argument, or another operator, is a TypeError.
+
+    Examples
+    --------
+    >>> keys, values, count = np.array([7, 7, 2]), np.array([1, 2, 3]), np.zeros(1, int)
+    >>> args = keys, values, np.zeros(3, int), np.zeros(3, int), count, ct.compute.OpKind.PLUS
+    >>> reduce = ct.compute.make_reduce_by_key(*args)
+    >>> storage = np.empty(reduce(None, *args, 3), np.uint8)
+    >>> nbytes = reduce(storage, *args, 3)
+    >>> args[2][:count[0]], args[3][:count[0]]
+    (array([7, 2]), array([3, 3]))
+    """
     return ReduceByKey((), compute_capability, d_in_keys=d_in_keys, d_in_values=d_in_values, d_out_keys=d_out_keys,
                        d_out_values=d_out_values, d_out_num_runs=d_out_num_runs, op=op, equal=equal)
 

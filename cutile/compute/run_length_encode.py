@@ -51,7 +51,35 @@ class RunLengthEncode(Algorithm):
 
 def make_run_length_encode(d_in: Any, d_out_items: Any, d_out_lengths: Any, d_out_num_runs: Any, equal: Any = None,
                            compute_capability: Any = None) -> RunLengthEncode:
-    """An object that encodes items by runs; see `run_length_encode`."""
+    """An object that encodes runs of equal items, for arguments of the same kinds.
+
+    Parameters
+    ----------
+    d_in, d_out_items, d_out_lengths, d_out_num_runs, equal
+        As in `run_length_encode`; arrays may be `ProxyArray`.
+    compute_capability : optional
+        The GPUs that it may run on: 90, (9, 0), "9.0", "90", or a list of these. None: all.
+
+    Returns
+    -------
+    object
+        Call it with `temp_storage, d_in, d_out_items, d_out_lengths, d_out_num_runs, num_items, equal=None,
+        stream=None`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `run_length_encode` does; a call with another kind of argument, or another operator, is a TypeError.
+
+    Examples
+    --------
+    >>> x, items, lengths, count = np.array([7, 7, 2]), np.zeros(3, int), np.zeros(3, np.int32), np.zeros(1, int)
+    >>> encode = ct.compute.make_run_length_encode(x, items, lengths, count)
+    >>> storage = np.empty(encode(None, x, items, lengths, count, 3), np.uint8)
+    >>> nbytes = encode(storage, x, items, lengths, count, 3)
+    >>> items[:count[0]], lengths[:count[0]]
+    (array([7, 2]), array([2, 1], dtype=int32))
+    """
     return RunLengthEncode((), compute_capability, d_in=d_in, d_out_items=d_out_items, d_out_lengths=d_out_lengths,
                            d_out_num_runs=d_out_num_runs, equal=equal)
 

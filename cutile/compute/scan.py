@@ -131,27 +131,145 @@ def _scan(plan: Plan, items: IteratorBase, out: IteratorBase, levels: list, size
 
 
 def make_inclusive_scan(d_in: Any, d_out: Any, op: Any, init_value: Any = None, compute_capability: Any = None) -> Scan:
-    """An object that scans items; see `inclusive_scan`."""
+    """An object that scans items, for arguments of the same kinds.
+
+    Parameters
+    ----------
+    d_in, d_out, op, init_value
+        As in `inclusive_scan`; arrays may be `ProxyArray`.
+    compute_capability : optional
+        The GPUs that it may run on: 90, (9, 0), "9.0", "90", or a list of these. None: all.
+
+    Returns
+    -------
+    object
+        Call it with `temp_storage, d_in, d_out, op, init_value, num_items, stream=None`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `inclusive_scan` does; a call with another kind of argument, or another operator, is a TypeError.
+
+    Examples
+    --------
+    >>> x, plus = np.array([1, 2, 3]), ct.compute.OpKind.PLUS
+    >>> scan = ct.compute.make_inclusive_scan(x, x, plus)
+    >>> storage = np.empty(scan(None, x, x, plus, None, 3), np.uint8)
+    >>> nbytes = scan(storage, x, x, plus, None, 3)
+    >>> x
+    array([1, 3, 6])
+    """
     return Scan((True,), compute_capability, d_in=d_in, d_out=d_out, op=op, init_value=init_value)
 
 
 def make_exclusive_scan(d_in: Any, d_out: Any, op: Any, init_value: Any, compute_capability: Any = None) -> Scan:
-    """An object that scans items; see `exclusive_scan`."""
+    """An object that scans items, for arguments of the same kinds.
+
+    Parameters
+    ----------
+    d_in, d_out, op, init_value
+        As in `exclusive_scan`; arrays may be `ProxyArray`.
+    compute_capability : optional
+        The GPUs that it may run on: 90, (9, 0), "9.0", "90", or a list of these. None: all.
+
+    Returns
+    -------
+    object
+        Call it with `temp_storage, d_in, d_out, op, init_value, num_items, stream=None`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `exclusive_scan` does; a call with another kind of argument, or another operator, is a TypeError.
+
+    Examples
+    --------
+    >>> x, plus = np.array([1, 2, 3]), ct.compute.OpKind.PLUS
+    >>> scan = ct.compute.make_exclusive_scan(x, x, plus, 10)
+    >>> storage = np.empty(scan(None, x, x, plus, 10, 3), np.uint8)
+    >>> nbytes = scan(storage, x, x, plus, 10, 3)
+    >>> x
+    array([10, 11, 13])
+    """
     return Scan((False,), compute_capability, d_in=d_in, d_out=d_out, op=op, init_value=init_value)
 
 
 def inclusive_scan(d_in: Any, d_out: Any, op: Any, init_value: Any = None, num_items: int | None = None,
                    stream: Any = None) -> None:
-    """`d_out[i] = x0 op x1 … op xi`, beginning with init_value where there is one, of `num_items` items.
+    """Compute `d_out[i] = x0 op x1 … op xi` for `num_items` items.
 
-    op          associative; its first operand is what comes first. It computes in init_value's type, without one in
-                that of the items
-    init_value  as in reduce_into, or an array of one item in GPU memory, which is read when the kernels run
-    d_out       may be d_in
+    Parameters
+    ----------
+    d_in : array or iterator
+        The items.
+    d_out : array or iterator
+        Takes the results, converted to its type. It may be `d_in`.
+    op : callable or OpKind
+        Associative; its first operand is what comes first. It computes in the type of `init_value`, without one in that
+        of the items.
+    init_value : number, struct or array, optional
+        Stands before the first item; an array of one item in GPU memory is read when the kernels run.
+    num_items : int
+        How many items there are.
+    stream : optional
+        As in `ct.launch`.
+
+    Raises
+    ------
+    TypeError
+        If `num_items` is no int, or the operator cannot combine the items.
+    ValueError
+        If an array has fewer items.
+
+    Notes
+    -----
+    [SCN-1.inclusive] [SCN-1.order] [SCN-4.nothing] [SCN-5.place]
+
+    Examples
+    --------
+    >>> x, out = np.array([3, 1, 2]), np.zeros(3, int)
+    >>> ct.compute.inclusive_scan(x, out, lambda a, b: a + b, None, 3)
+    >>> out
+    array([3, 4, 6])
     """
     Scan.once((True,), stream, d_in, d_out, op, init_value, num_items)
 
 
 def exclusive_scan(d_in: Any, d_out: Any, op: Any, init_value: Any, num_items: int, stream: Any = None) -> None:
-    """`d_out[i] = init_value op x0 … op x(i-1)`; all else as `inclusive_scan`. ValueError without an init_value."""
+    """Compute `d_out[i] = init_value op x0 … op x(i-1)` for `num_items` items.
+
+    Parameters
+    ----------
+    d_in : array or iterator
+        The items.
+    d_out : array or iterator
+        Takes the results, converted to its type. It may be `d_in`.
+    op : callable or OpKind
+        Associative; its first operand is what comes first. It computes in the type of `init_value`, without one in that
+        of the items.
+    init_value : number, struct or array
+        Stands before the first item; an array of one item in GPU memory is read when the kernels run.
+    num_items : int
+        How many items there are.
+    stream : optional
+        As in `ct.launch`.
+
+    Raises
+    ------
+    TypeError
+        If `num_items` is no int, or the operator cannot combine the items.
+    ValueError
+        If there is no `init_value`, or an array has fewer items.
+
+    Notes
+    -----
+    [SCN-1.exclusive] [SCN-1.order] [SCN-4.nothing] [SCN-5.place]
+
+    Examples
+    --------
+    >>> x, out = np.array([3, 1, 2]), np.zeros(3, int)
+    >>> ct.compute.exclusive_scan(x, out, ct.compute.OpKind.MAXIMUM, 2, 3)
+    >>> out
+    array([2, 3, 3])
+    """
     Scan.once((False,), stream, d_in, d_out, op, init_value, num_items)

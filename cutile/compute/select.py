@@ -44,7 +44,35 @@ class Select(Algorithm):
 
 
 def make_select(d_in: Any, d_out: Any, d_num_selected_out: Any, cond: Any, compute_capability: Any = None) -> Select:
-    """An object that selects items; see `select`."""
+    """An object that selects items, for arguments of the same kinds.
+
+    Parameters
+    ----------
+    d_in, d_out, d_num_selected_out, cond
+        As in `select`; arrays may be `ProxyArray`.
+    compute_capability : optional
+        The GPUs that it may run on: 90, (9, 0), "9.0", "90", or a list of these. None: all.
+
+    Returns
+    -------
+    object
+        Call it with `temp_storage, d_in, d_out, d_num_selected_out, cond, num_items, stream=None`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `select` does; a call with another kind of argument, or another operator, is a TypeError.
+
+    Examples
+    --------
+    >>> x, out, count = np.array([4, -1, 7]), np.zeros(3, int), np.zeros(1, int)
+    >>> positive = lambda v: v > 0
+    >>> select = ct.compute.make_select(x, out, count, positive)
+    >>> storage = np.empty(select(None, x, out, count, positive, 3), np.uint8)
+    >>> nbytes = select(storage, x, out, count, positive, 3)
+    >>> out[:count[0]]
+    array([4, 7])
+    """
     return Select((), compute_capability, d_in=d_in, d_out=d_out, d_num_selected_out=d_num_selected_out, cond=cond)
 
 

@@ -66,7 +66,37 @@ class ThreeWayPartition(Algorithm):
 def make_three_way_partition(d_in: Any, d_first_part_out: Any, d_second_part_out: Any, d_unselected_out: Any,
                              d_num_selected_out: Any, select_first_part_op: Any, select_second_part_op: Any,
                              compute_capability: Any = None) -> ThreeWayPartition:
-    """An object that parts items; see `three_way_partition`."""
+    """An object that partitions items, for arguments of the same kinds.
+
+    Parameters
+    ----------
+    d_in, d_first_part_out, d_second_part_out, d_unselected_out, d_num_selected_out
+    select_first_part_op, select_second_part_op
+        As in `three_way_partition`; arrays may be `ProxyArray`.
+    compute_capability : optional
+        The GPUs that it may run on: 90, (9, 0), "9.0", "90", or a list of these. None: all.
+
+    Returns
+    -------
+    object
+        Call it with `temp_storage, …these seven…, num_items, stream=None`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `three_way_partition` does; a call with another kind of argument, or another operator, is a TypeError.
+
+    Examples
+    --------
+    >>> x, counts = np.array([5, -2, 0, 7]), np.zeros(2, int)
+    >>> parts = [np.zeros(4, int) for _ in range(3)]
+    >>> args = x, *parts, counts, lambda v: v > 0, lambda v: v < 0
+    >>> partition = ct.compute.make_three_way_partition(*args)
+    >>> storage = np.empty(partition(None, *args, 4), np.uint8)
+    >>> nbytes = partition(storage, *args, 4)
+    >>> parts[0][:counts[0]], parts[1][:counts[1]]
+    (array([5, 7]), array([-2]))
+    """
     return ThreeWayPartition(
         (), compute_capability, d_in=d_in, d_first_part_out=d_first_part_out, d_second_part_out=d_second_part_out,
         d_unselected_out=d_unselected_out, d_num_selected_out=d_num_selected_out,

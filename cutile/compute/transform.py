@@ -86,21 +86,139 @@ class BinaryTransform(_Transform):
 
 
 def make_unary_transform(d_in: Any, d_out: Any, op: Any, compute_capability: Any = None) -> UnaryTransform:
-    """An object that computes `d_out[i] = op(d_in[i])`."""
+    """An object that computes `d_out[i] = op(d_in[i])`, for arguments of the same kinds.
+
+    Parameters
+    ----------
+    d_in, d_out, op
+        As in `unary_transform`; arrays may be `ProxyArray`.
+    compute_capability : optional
+        The GPUs that it may run on: 90, (9, 0), "9.0", "90", or a list of these. None: all.
+
+    Returns
+    -------
+    object
+        Call it with `d_in, d_out, op, num_items, stream=None`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `unary_transform` does; a call with another kind of argument, or another operator, is a TypeError.
+
+    Examples
+    --------
+    >>> x, out = np.array([1, 2, 3]), np.zeros(3, int)
+    >>> double = lambda v: 2 * v
+    >>> transform = ct.compute.make_unary_transform(x, out, double)
+    >>> transform(x, out, double, 3)
+    >>> out
+    array([2, 4, 6])
+    """
     return UnaryTransform((), compute_capability, d_in=d_in, d_out=d_out, op=op)
 
 
 def make_binary_transform(d_in1: Any, d_in2: Any, d_out: Any, op: Any,
                           compute_capability: Any = None) -> BinaryTransform:
-    """An object that computes `d_out[i] = op(d_in1[i], d_in2[i])`."""
+    """An object that computes `d_out[i] = op(d_in1[i], d_in2[i])`, for arguments of the same kinds.
+
+    Parameters
+    ----------
+    d_in1, d_in2, d_out, op
+        As in `binary_transform`; arrays may be `ProxyArray`.
+    compute_capability : optional
+        The GPUs that it may run on: 90, (9, 0), "9.0", "90", or a list of these. None: all.
+
+    Returns
+    -------
+    object
+        Call it with `d_in1, d_in2, d_out, op, num_items, stream=None`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `binary_transform` does; a call with another kind of argument, or another operator, is a TypeError.
+
+    Examples
+    --------
+    >>> x, out = np.array([1, 2, 3]), np.zeros(3, int)
+    >>> plus = ct.compute.OpKind.PLUS
+    >>> transform = ct.compute.make_binary_transform(x, x, out, plus)
+    >>> transform(x, x, out, plus, 3)
+    >>> out
+    array([2, 4, 6])
+    """
     return BinaryTransform((), compute_capability, d_in1=d_in1, d_in2=d_in2, d_out=d_out, op=op)
 
 
 def unary_transform(d_in: Any, d_out: Any, op: Any, num_items: int, stream: Any = None) -> None:
-    """Compute `d_out[i] = op(d_in[i])` for `num_items` items, converted to d_out's type. In place is allowed."""
+    """Compute `d_out[i] = op(d_in[i])` for `num_items` items.
+
+    Parameters
+    ----------
+    d_in : array or iterator
+        The items.
+    d_out : array or iterator
+        Takes the results, converted to its type as by `astype`. It may be the input.
+    op : callable or OpKind
+        A function of items; arrays that it captures are read when it runs, and may be updated by atomics.
+    num_items : int
+        How many items there are.
+    stream : optional
+        As in `ct.launch`.
+
+    Raises
+    ------
+    TypeError
+        If an argument is of a kind that it cannot be, or an output is read-only.
+    ValueError
+        If `num_items` is negative, or more than an array has.
+
+    Notes
+    -----
+    An operator that updates arrays does so once for each item, in any order. Clauses TRF-*, OPR-*.
+
+    Examples
+    --------
+    >>> x, out = np.array([-2, 3, -1], np.float32), np.zeros(3, np.float32)
+    >>> ct.compute.unary_transform(x, out, lambda v: v if v > 0 else 0, 3)
+    >>> out
+    array([0., 3., 0.], dtype=float32)
+    """
     UnaryTransform.once((), stream, d_in, d_out, op, num_items)
 
 
 def binary_transform(d_in1: Any, d_in2: Any, d_out: Any, op: Any, num_items: int, stream: Any = None) -> None:
-    """Compute `d_out[i] = op(d_in1[i], d_in2[i])` for `num_items` items, converted to d_out's type."""
+    """Compute `d_out[i] = op(d_in1[i], d_in2[i])` for `num_items` items.
+
+    Parameters
+    ----------
+    d_in1, d_in2 : array or iterator
+        The items.
+    d_out : array or iterator
+        Takes the results, converted to its type as by `astype`. It may be the input.
+    op : callable or OpKind
+        A function of items; arrays that it captures are read when it runs, and may be updated by atomics.
+    num_items : int
+        How many items there are.
+    stream : optional
+        As in `ct.launch`.
+
+    Raises
+    ------
+    TypeError
+        If an argument is of a kind that it cannot be, or an output is read-only.
+    ValueError
+        If `num_items` is negative, or more than an array has.
+
+    Notes
+    -----
+    An operator that updates arrays does so once for each item, in any order. Clauses TRF-*, OPR-*.
+
+    Examples
+    --------
+    >>> x, y, out = np.array([1, 5]), np.array([4, 2]), np.zeros(2, int)
+    >>> ct.compute.binary_transform(x, y, out, lambda a, b: max(a, b), 2)
+    >>> out
+    array([4, 5])
+    """
     BinaryTransform.once((), stream, d_in1, d_in2, d_out, op, num_items)

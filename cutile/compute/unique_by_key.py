@@ -55,7 +55,35 @@ class UniqueByKey(Algorithm):
 
 def make_unique_by_key(d_in_keys: Any, d_in_items: Any, d_out_keys: Any, d_out_items: Any, d_out_num_selected: Any,
                        op: Any, compute_capability: Any = None) -> UniqueByKey:
-    """An object that keeps the first of each run of equal keys; see `unique_by_key`."""
+    """An object that keeps the first of each run of equal keys, for arguments of the same kinds.
+
+    Parameters
+    ----------
+    d_in_keys, d_in_items, d_out_keys, d_out_items, d_out_num_selected, op
+        As in `unique_by_key`; arrays may be `ProxyArray`.
+    compute_capability : optional
+        The GPUs that it may run on: 90, (9, 0), "9.0", "90", or a list of these. None: all.
+
+    Returns
+    -------
+    object
+        Call it with `temp_storage, …these six…, num_items, stream=None`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `unique_by_key` does; a call with another kind of argument, or another operator, is a TypeError.
+
+    Examples
+    --------
+    >>> keys, items, count = np.array([7, 7, 2]), np.arange(3), np.zeros(1, int)
+    >>> args = keys, items, np.zeros(3, int), np.zeros(3, int), count, ct.compute.OpKind.EQUAL_TO
+    >>> unique = ct.compute.make_unique_by_key(*args)
+    >>> storage = np.empty(unique(None, *args, 3), np.uint8)
+    >>> nbytes = unique(storage, *args, 3)
+    >>> args[2][:count[0]], args[3][:count[0]]
+    (array([7, 2]), array([0, 2]))
+    """
     return UniqueByKey((), compute_capability, d_in_keys=d_in_keys, d_in_items=d_in_items, d_out_keys=d_out_keys,
                        d_out_items=d_out_items, d_out_num_selected=d_out_num_selected, op=op)
 

@@ -169,11 +169,36 @@ class StructValue(metaclass=StructClass):
 
 
 def gpu_struct(fields: Any, name: str = "AnonymousStruct") -> Any:
-    """The class of a struct, from a dict of names and types, a structured NumPy dtype, or an annotated class, also as a
-    decorator [TYP-2].
+    """The class of a struct [TYP-2].
 
-    Types are dtypes, classes of structs, and dicts. Values are made from positions or keywords, or from one dict.
-    `dtype` is the structured NumPy dtype, with C's alignment. ValueError for a name that is no identifier.
+    Parameters
+    ----------
+    fields : dict, np.dtype or class
+        Names and types of the fields: a dict, a structured dtype, or an annotated class, also as a decorator. Types are
+        dtypes, classes of structs, and dicts.
+    name : str, default "AnonymousStruct"
+        The name of the class, where no class gives it.
+
+    Returns
+    -------
+    class
+        Values are made from positions or keywords, or from one dict. `dtype` is the structured NumPy dtype, with C's
+        alignment.
+
+    Raises
+    ------
+    TypeError
+        If there are no fields, or a type is none.
+    ValueError
+        If a name is no identifier.
+
+    Examples
+    --------
+    >>> Point = ct.compute.gpu_struct({"x": np.float32, "n": np.int32})
+    >>> points, out = np.array([(1, 2), (3, 4)], Point.dtype), np.zeros(2, Point.dtype)
+    >>> ct.compute.unary_transform(points, out, lambda p: Point(p.x * 2, p.n + 1), 2)
+    >>> out.tolist()
+    [(2.0, 3), (6.0, 5)]
     """
     if isinstance(fields, type) and not issubclass(fields, np.generic):
         name, fields = fields.__name__, annotations_of(fields)
