@@ -112,7 +112,8 @@ def attributes(cls: type) -> set[str]:
         if c is ct.TileError and cls is not c:
             break  # its docstring says the rest
         if c.__module__.partition(".")[0] == "cutile":
-            found |= {n for n, v in vars(c).items() if not callable(v) and not isinstance(v, staticmethod | classmethod)}
+            found |= {n for n, v in vars(c).items()
+                      if not callable(v) and not isinstance(v, staticmethod | classmethod)}
             found |= set(vars(c).get("__annotations__", ()))
     return {n for n in found if n[0] != "_"}
 

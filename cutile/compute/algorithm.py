@@ -123,6 +123,12 @@ def _read_array(value: Any, key: list, roots: list) -> None:
             raise TypeError  # a number, or an array that NumPy cannot hold
 
 
+def _read_output(value: Any, key: list, roots: list) -> None:
+    _read_array(value, key, roots)
+    if type(value) is np.ndarray and not value.flags.writeable:
+        raise TypeError  # `as_output` says it
+
+
 def _read_operator(value: Any, key: list, roots: list) -> None:
     arrays: dict[int, Any] = {}
     key.append(operator(value, arrays=arrays))
@@ -205,7 +211,7 @@ def _initial_or_array(value: Any, name: str) -> Initial | FromMemory | None:
 _CONVERSIONS: LruDict[Any, tuple[ValueType, tuple[DType, ...]]] = LruDict(KEPT)  # by dtype or class of a host value
 
 INPUT = Role(_read_array, as_input)
-OUTPUT = Role(_read_array, as_output, True)
+OUTPUT = Role(_read_output, as_output, True)
 OPERATOR = Role(_read_operator, _operator)
 COUNT = Role(_read_count, _count)
 INITIAL = Role(_read_number, initial_value)  # a number or struct of the host, or None

@@ -799,5 +799,15 @@ def as_output(obj: Any, argument: str) -> IteratorBase:
     it = as_iterator(obj, argument)
     if not it.writes:
         raise ValueError(f"argument `{argument}`: This iterator does not support output operations")
+    if any(not a.writable for a in _written(it)):
+        raise TypeError(f"argument `{argument}` is written to, but the array is read-only")
     return it
+
+
+def _written(it: IteratorBase) -> Iterator[DeviceArray]:
+    """The arrays that an output writes to."""
+    if isinstance(it, ArrayIterator):
+        yield it.array
+    for c in it.children[:1] if isinstance(it, PermutationIterator) else it.children:
+        yield from _written(c)
 

@@ -152,25 +152,29 @@ def holders(body: Region, *kinds: type[Node]) -> set[Node]:
 
 
 def only_op(region: Region) -> Op | None:
-    """The op that is all that a region does, functions that it calls included, if it yields the op's results."""
+    """The op that is all that a region does, functions that it calls included, if it yields the op's results. Its
+    operands are parameters of the region, or come from outside.
+    """
     found: list[Op] = []
-    values = _only_ops(region, found)
+    values = _only_ops(region, found, {})
     return found[0] if len(found) == 1 and values == list(found[0].results) else None
 
 
-def _only_ops(region: Region, found: list[Op], calls: int = 16) -> list[Value] | None:
-    """Collect the ops of a region. Returns what it yields; None if it has other nodes, or that many calls in calls."""
-    same: dict[Value, Value] = {}
+def _only_ops(region: Region, found: list[Op], same: dict[Value, Value], calls: int = 16) -> list[Value] | None:
+    """Collect the ops of a region. Returns what it yields; None if it has other nodes, or that many calls in calls.
+
+    `same` gets what results of calls are.
+    """
     for n in region.nodes:
         if isinstance(n, Yield | Return):
             return [same.get(v, v) for v in n.operands]
         if isinstance(n, Op):
-            found.append(n)
+            found.append(replace(n, operands=tuple(same.get(v, v) for v in n.operands)))
         elif isinstance(n, Frame) and calls:
-            results = _only_ops(n.body, found, calls - 1)
+            results = _only_ops(n.body, found, same, calls - 1)
             if results is None:
                 return None
-            same.update(zip(n.results, (same.get(v, v) for v in results), strict=True))
+            same.update(zip(n.results, results, strict=True))
         elif not isinstance(n, Bind):
             return None
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -121,3 +122,22 @@ def test_refusals():
             compute.unary_transform(A, A.copy(), op, 3)
     with pytest.raises(ct.TileSyntaxError, match="print"):
         compute.unary_transform(A, A.copy(), lambda v: print(v), 3)
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+def test_floats_of_eight_bits(dtype):
+    """Well-known operators compute in float32, and round once."""
+    dtype = getattr(ml_dtypes, dtype)
+    x = np.array([3, -0.5, np.nan, 448, -7]).astype(dtype)
+    y = np.array([1, 2, 2, -0.0, -7]).astype(dtype)
+    wide = x.astype(np.float32), y.astype(np.float32)
+    o, b = np.zeros(5, dtype), np.zeros(5, bool)
+    for kind, ufunc in ((OpKind.PLUS, np.add), (OpKind.MULTIPLIES, np.multiply), (OpKind.MAXIMUM, np.fmax)):
+        compute.binary_transform(x, y, o, kind, 5)
+        assert np.array_equal(o.astype(float), ufunc(*wide).astype(dtype).astype(float), equal_nan=True)
+    for kind, ufunc in ((OpKind.LESS, np.less), (OpKind.EQUAL_TO, np.equal)):
+        compute.binary_transform(x, y, b, kind, 5)
+        assert b.tolist() == ufunc(*wide).tolist()
+    keys = np.array([3, -1, 2, 0.5]).astype(dtype)
+    compute.merge_sort(keys, None, keys, None, 4, OpKind.LESS)
+    assert keys.astype(float).tolist() == [-1, 0.5, 2, 3]

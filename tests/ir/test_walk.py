@@ -227,6 +227,8 @@ def test_values_of_a_template_as_deep_as_may_be():
     ("%3 = add(%1, %2) {rounding_mode=None, flush_to_zero=False} : i32[]\n    yield %3", "add"),
     ("%4 = frame f : i32[] {\n      %3 = add(%1, %2) {rounding_mode=None, flush_to_zero=False} : i32[]\n"
      "      return %3\n    }\n    yield %4", "add"),
+    ("%4 = frame f : i32[] {\n      return %2\n    }\n    %3 = add(%1, %4) {rounding_mode=None, flush_to_zero=False}"
+     " : i32[]\n    yield %3", "add"),
     ("%3 = add(%1, %2) {rounding_mode=None, flush_to_zero=False} : i32[]\n    yield %1", None),
     ("%3 = add(%1, %2) {rounding_mode=None, flush_to_zero=False} : i32[]\n"
      "    %4 = add(%3, %2) {rounding_mode=None, flush_to_zero=False} : i32[]\n    yield %4", None),
@@ -240,5 +242,6 @@ def test_the_only_op_of_a_region(body, found):
   return
 }}
 """)
-    n = only_op(k.body.nodes[0].region)
-    assert (n and n.op.name) == found
+    region = k.body.nodes[0].region
+    n = only_op(region)
+    assert (n and n.op.name) == found and (n is None or list(n.operands) == list(region.params))
