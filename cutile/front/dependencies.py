@@ -71,6 +71,10 @@ class Dependencies:
         self._lookups.setdefault((id(container), key), (container, key, obj))
         self._by_kind = None
 
+    def includes(self, cell: types.CellType) -> bool:
+        """Whether the program depends on what a variable of a Python function holds."""
+        return (id(cell), None) in self._lookups
+
     # ------------------------------------------------------------------ following static code
 
     def follow(self, code: types.CodeType, find: Callable[[Use], Any]) -> None:

@@ -9,16 +9,17 @@ from collections.abc import Callable
 from typing import Any
 
 from cutile._support.structs import replace
+from cutile.dtypes import DType
 from cutile.errors import TileRecursionError, TileSyntaxError, TileTypeError
 from cutile.front import closures, error_recovery, syntax
-from cutile.front.context import CALL_LIMIT, Context, StopCompiling
+from cutile.front.context import CALL_LIMIT, Context, StopCompiling, template_of
 from cutile.front.control_flow import join_returns, return_value
 from cutile.front.definition import Definition
 from cutile.front.python_objects import capture
-from cutile.front.scope import Scope, Var, of_function
+from cutile.front.scope import Scope, Var, home_of, of_function
 from cutile.front.static_names import construct_of
-from cutile.ir.nodes import Frame, Region
-from cutile.ir.terms import NONE, POISON, Closure, Dict, Term, Tuple, Unusable, is_poisoned
+from cutile.ir.nodes import Bind, Frame, Group, Known, Region, Template
+from cutile.ir.terms import NONE, POISON, Closure, Dict, Static, Term, Tuple, Unusable, is_poisoned
 
 _DEFAULT = object()  # in signatures, for a default, which is captured only if a call uses it
 
@@ -105,6 +106,7 @@ def _inline(c: Context, s: Scope, terms: dict[str, Term]) -> Term:
             help="every call is compiled in place, so recursion must end at compile time: make its condition constant")
     check_syntax(c, s)
     with c.into(Region()) as body, c.at(s.definition.header_span(span)):
+        _show_enclosing(c, s)
         c.call_depth += 1
         run_body(c, s, terms)
         c.call_depth -= 1
@@ -138,6 +140,7 @@ def run_body(c: Context, s: Scope, terms: dict[str, Term]) -> None:
         s.vars[name] = Var(term, c.span)
         if not isinstance(term, Unusable):
             c.bind(name, term, c.span)
+    head = len(c.region.nodes)
     body = s.definition.node.body
     if not isinstance(body, list):
         term = c.evaluate(s, body)
@@ -146,3 +149,35 @@ def run_body(c: Context, s: Scope, terms: dict[str, Term]) -> None:
     elif c.statements(s, body):
         with c.at(s.span(body[-1])):
             return_value(c, s, NONE)
+    _show_cells(c, s, head)
+
+
+def _show_enclosing(c: Context, s: Scope) -> None:
+    """Show debuggers, in the frame of a closure, its free variables that an enclosing function in tile code assigns."""
+    for name in closures.free_names(s.definition.node) if s.parent is not None else ():
+        home = home_of(s.parent, name)
+        var = home.vars.get(name) if home is not None else None
+        if var is not None and not isinstance(var.term, Unusable) and not is_poisoned(var.term):
+            c.bind(name, var.term, c.span)
+
+
+def _show_cells(c: Context, s: Scope, head: int) -> None:
+    """Show debuggers, from node `head` of the body on, the free variables that a Python function outside tile code
+    assigns. Only those that the program depends on: it is typed again if they change.
+    """
+    names = closures.free_names(s.definition.node) if s.cells else ()
+    free = [(n, s.cells[n]) for n in names if n in s.cells and home_of(s, n) is None]
+    shown = [(n, _template(cell.cell_contents)) for n, cell in free if c.dependencies.includes(cell)]
+    c.region.nodes[head:head] = [Bind(n, t, c.span) for n, t in shown if t is not None]
+
+
+def _template(obj: Any) -> Template | None:
+    """What a debugger shows for a Python object; None for what tile code only reads while it is compiled."""
+    if isinstance(obj, tuple):
+        items = tuple(map(_template, obj))
+        return None if None in items else Group("tuple", (), items)
+    if type(obj) in (bool, int, float):
+        return Known(obj)
+    if isinstance(obj, str | DType | types.FunctionType):
+        return template_of(Static(obj))
+    return None

@@ -91,6 +91,7 @@ def _is_docstring(node: ast.stmt) -> bool:
 def _function_def(c: Context, s: Scope, node: ast.FunctionDef) -> bool:
     term = expr.make_closure(c, s, node)
     s.vars[node.name] = Var(term, c.span)
+    c.bind(node.name, term, c.span)
     return True
 
 

@@ -153,3 +153,47 @@ def test_breakpoints_by_name(python):
     assert named.text.startswith("Breakpoint 1 at ") and helper.text.startswith("Breakpoint 2 at ")
     assert first.stop == (FILE, line_of("i = ct.bid(0)"), "kernel")
     assert second.stop == (FILE, line_of("shifted = "), "scale")
+
+
+CLOSURES = """
+import numpy as np
+import cutile as ct
+
+
+def stencil(width, dtype):
+    @ct.kernel
+    def kernel(x, out, T: ct.Constant[int]):
+        rows = ct.bid(0) * T + ct.arange(T, dtype=ct.int32)
+
+        def at(down):
+            def plus(a):
+                return a + rows.astype(dtype)
+            return plus(ct.gather(x, rows + down * width))
+
+        ct.store(out, ct.bid(0), at(1) + at(2))
+
+    return kernel
+
+
+x, out = np.arange(8.0), np.zeros(4)
+ct.launch(None, (1,), stencil(2, ct.float64), (x, out, 4))
+print("out", out.tolist())
+"""
+
+
+@every_python()
+def test_free_variables_stand_in_the_frame_of_a_closure(python, tmp_path):
+    """Those of the kernel, of a closure around it, and of the Python function that makes the kernel; no others. Values
+    without a name are in the frame alone whose expression has not ended.
+    """
+    program = tmp_path / "program.py"
+    program.write_text(CLOSURES)
+    outer, inner = line_of("return plus(", program), line_of("return a +", program)
+    names = "p sorted(n for n in locals() if n[0] != '_' and n != '.ctx')"
+    a = pdb(python, [f"b program.py:{outer}", "c", names, "p rows", "p width", f"tbreak program.py:{inner}", "c", names,
+                     "p dtype", "up", "up", f"{names[:-1]} and n[0] != '.')"], program)
+    said = [x.text.strip() for x in a]
+    assert a[1].stop == ("program.py", outer, "at") and said[2] == "['down', 'dtype', 'plus', 'rows', 'width', 'x']"
+    assert said[3:5] == ["i32[4] [0, 1, 2, 3]", "2"]
+    assert a[6].stop == ("program.py", inner, "plus") and said[7:9] == ["['a', 'dtype', 'rows']", "float64"]
+    assert said[11] == "['T', 'at', 'dtype', 'out', 'rows', 'width', 'x']"

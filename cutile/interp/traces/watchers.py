@@ -16,7 +16,7 @@ from cutile.interp.exec.block_set import BlockSet
 from cutile.interp.sanitize.reach import Place
 from cutile.interp.sanitize.sites import check_op
 from cutile.ir.nodes import Bind, For, Frame, If, Kernel, Node, Op, Region, Value, While, regions_of, uses_of
-from cutile.ir.walk import named_tiles, run_recursive, walk, with_regions
+from cutile.ir.walk import named_tiles, run_recursive, shown_again, walk, with_regions
 from cutile.ops._op import PURE, Sig
 from cutile.types import TileType
 
@@ -74,6 +74,7 @@ class _Watching:
     def __init__(self, kernel: Kernel, watcher: Watcher):
         self.kernel, self.watcher = kernel, watcher
         self.described, self.needed = accesses(kernel), _needed(kernel)
+        self.repeated = shown_again(kernel.body) if watcher.assignments else frozenset()
 
     def region(self, region: Region, header: Span | None,
                carried: Sequence[Value] = ()) -> Generator[Generator, Region, Region]:
@@ -105,13 +106,14 @@ class _Watching:
 
     def assignments(self, region: Region, carried: Sequence[Value]) -> set[Node]:
         """The Binds of a region that are assignments: not those after a branch or loop that say what a variable holds
-        there, and not those at the begin of a loop's body, of the values that it carries.
+        there, not those at the begin of a loop's body, of the values that it carries, and not those at the begin of
+        a call, of what a variable of the same name holds outside it.
         """
         found: set[Node] = set()
         merged_until = 0  # a line
         for n in region.nodes if self.watcher.assignments else ():
             if isinstance(n, Bind):
-                if n.name and n.span.line > merged_until and n.template not in carried:
+                if n.name and n.span.line > merged_until and n.template not in carried and n not in self.repeated:
                     found.add(n)
             else:
                 merged_until = n.span.end_line if isinstance(n, If | For | While) else 0

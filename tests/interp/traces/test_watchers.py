@@ -121,6 +121,23 @@ def test_calls_and_conditions(schedule):
 
 
 @ct.kernel
+def closes(x):
+    t = ct.load(x, 0, (4,))
+
+    def shifted(by):
+        u = t + by
+        return u
+
+    ct.store(x, 0, shifted(1.0) + shifted(2.0))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_free_variable_of_a_closure_is_assigned_once(schedule):
+    (seen,) = launched(schedule, (1, 1, 1), closes, np.zeros(4, np.float32)).values()
+    assert [what for _, what in of_kind(seen, "t", "u")] == [("t", [0] * 4), ("u", [1] * 4), ("u", [2] * 4)]
+
+
+@ct.kernel
 def fused(x):
     t = ct.load(x, 0, (8,))
     u = t * 2.0
