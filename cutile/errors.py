@@ -101,6 +101,10 @@ class Span:
             out.append("    " + " " * (start - indent) + "^" * max(end - start, 1))
         return "\n".join(out)
 
+    def render_calls(self) -> str:
+        """The same for each call that leads here, the one in the kernel first, and for this piece."""
+        return "\n".join(_shortened([s.render() for s in self.frames()]))
+
 
 class TileError(Exception):
     """An error of a kernel: the base class of all others.
@@ -170,7 +174,7 @@ class TileError(Exception):
         """
         parts = [self.message]
         if self.loc is not None:
-            parts += _shortened([s.render() for s in self.loc.frames()])
+            parts.append(self.loc.render_calls())
         for text, span in self.notes:
             parts.append(f"  note: {text}")
             if span is not None:

@@ -108,7 +108,8 @@ def _tile_report(site: Site, array: Array, indices: Sequence[np.ndarray], ctx: B
     at = f"the tile at index {index_words(index)} of {words}"
     if any(j < 0 for j in index):
         return Report(f"{site.call}(): {at} has a negative index", name, tuple(begin),
-                      "tile indices count from 0; they are not counted from the end")
+                      "tile indices count from 0, and are not counted from the end; a border before element 0 is read by "
+                      "ct.gather with padding_value, or from a copy of the array that has one")
     if axes:
         return Report(f"{site.call}(): {at} lies wholly outside: it begins at element {index_words(begin)}, and the "
                       f"array has shape {index_words(size)}{_inside_whole(array, begin)}", name, tuple(begin),
@@ -170,7 +171,8 @@ def _elements(array: Array, indices: Sequence[np.ndarray], mask: np.ndarray | No
     elif mask is None and site not in ctx.launch.noted \
             and not names_keyword(site.span, "check_bounds", "padding_value"):
         ctx.launch.note(site, ctx, blocks,
-                        lambda i: _dropped(site, array, _first(indices, outside, rank, ctx, i), ctx, i))
+                        lambda i: _dropped(site, array, _first(indices, outside, rank, ctx, i), ctx, i),
+                        "if this is meant, say so by check_bounds=True, or by a mask")
 
 
 def _missing(array: Array, indices: Sequence[np.ndarray], mask: np.ndarray | None, rank: int) -> np.ndarray | None:
@@ -204,8 +206,7 @@ def _element_report(site: Site, array: Array, index: tuple[int, ...], ctx: Block
 
 def _dropped(site: Site, array: Array, index: tuple[int, ...], ctx: BlockSet, i: int) -> str:
     what = "reads padding_value there" if site.access.effect == READ else "changes nothing there"
-    return (f"{site.call}() {what}: {_where(site, array, index, ctx, i)}; write check_bounds=True, or a mask, to say "
-            "that this is meant")
+    return f"{site.call}() {what}: {_where(site, array, index, ctx, i)}"
 
 
 def _offsets(array: Array, offset: np.ndarray, mask: np.ndarray | None, /, *, site: Site, sig: Sig,

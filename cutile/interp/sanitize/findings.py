@@ -53,14 +53,34 @@ class Finding:
                                   times=self.times)
 
 
-class CheckedLaunch(Launch):
-    """A launch with checks. `state` holds what a check keeps from one op to the next, by its name."""
+@structure(slots=True)
+class Note:
+    """What is right, but may be a mistake: the first call in which a line did so, and the number of other calls."""
 
-    __slots__ = ("findings", "noted", "state")
+    message: str
+    help: str
+    span: Span
+    block: Dim3
+    others: int = 0
+
+    def render(self) -> str:
+        said = [f"cutile: note: {self.message}, in block {self.block}", self.span.render_calls()]
+        if self.others:
+            said.append(f"  so in {self.others} more call{'s' if self.others > 1 else ''} of line {self.span.line}")
+        return "\n".join([*said, f"  help: {self.help}"])
+
+
+class CheckedLaunch(Launch):
+    """A launch with checks. `state` holds what a check keeps from one op to the next, by its name; `noted` the sites
+    and lines that earlier launches of the program have noted.
+    """
+
+    __slots__ = ("findings", "noted", "notes", "state")
 
     def __init__(self, grid: Dim3, step_limit: int | None, noted: set):
         super().__init__(grid, step_limit)
         self.findings: dict[tuple, Finding] = {}
+        self.notes: dict[tuple, Note] = {}
         self.noted, self.state = noted, {}
 
     def report(self, check: str, site: Site, ctx: BlockSet, wrong: np.ndarray, describe: Callable[[int], Report],
@@ -83,13 +103,27 @@ class CheckedLaunch(Launch):
         """Report a finding that belongs to no block."""
         self.findings[check, span, report.message] = Finding(check, report, span, None, 1)
 
-    def note(self, site: Site, ctx: BlockSet, wrong: np.ndarray, describe: Callable[[int], str]) -> None:
-        """Print a note to stderr, once per site of a program."""
+    def note(self, site: Site, ctx: BlockSet, wrong: np.ndarray, describe: Callable[[int], str],
+             help: str) -> None:
+        """Note a site for the first of the blocks where `wrong` is True: once per place in the source, and once per
+        program.
+        """
         if site in self.noted:
             return
         self.noted.add(site)
-        i = int(ctx.flat(np.asarray(wrong), 0).argmax())
-        print(f"cutile: note: {describe(i)}, in block {ctx.blocks()[i]}\n{site.span.render()}", file=sys.stderr)
+        span = site.span
+        line = span.filename, span.line, span.col
+        if line in self.notes:
+            self.notes[line].others += 1
+        elif line not in self.noted:
+            i = int(ctx.flat(np.asarray(wrong), 0).argmax())
+            self.notes[line] = Note(describe(i), help, span, ctx.blocks()[i])
+
+    def print_notes(self) -> None:
+        """Print the notes of the launch to stderr."""
+        for line, note in self.notes.items():
+            self.noted.add(line)
+            print(note.render(), file=sys.stderr)
 
     def error(self) -> TileSanitizerError | None:
         """One error for all findings; None if there are none."""

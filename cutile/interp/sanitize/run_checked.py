@@ -30,5 +30,7 @@ def run(kernel: Kernel, plan: ExecutionPlan, grid: Dim3, step_limit: int | None,
         if (found := launch.error()) is not None:
             raise found from e
         raise
+    finally:
+        launch.print_notes()
     if (found := launch.error()) is not None:
         raise found

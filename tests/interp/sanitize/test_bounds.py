@@ -181,6 +181,23 @@ def test_dropped_elements_are_noted_once_unless_the_kernel_says_so(schedule, cap
         assert said == ""  # a program says it once
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_note_names_one_of_the_calls_that_lead_to_its_line(schedule, capsys):
+    @ct.kernel
+    def calls(x, y):
+        def at(right):
+            return ct.gather(x, ct.arange(8, dtype=ct.int32) + right)
+
+        ct.store(y, 0, at(0) + at(5) + at(6) + at(7))
+
+    findings("bounds", calls, (1,), (zeros(12), zeros(8)), schedule)
+    said = capsys.readouterr().err
+    assert said.count("cutile: note:") == 1 and "index (12,) of `x` is out of range for shape (12,), in block" in said
+    code, carets = said.splitlines()[2:4]
+    assert code[carets.index("^"):].startswith("at(5)") and "return ct.gather" in said
+    assert "so in 2 more calls of line" in said and "help: if this is meant, say so by check_bounds=True" in said
+
+
 @ct.kernel
 def edges(x, y):
     i, j = ct.bid(0), ct.bid(1)
