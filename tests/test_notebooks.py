@@ -57,7 +57,7 @@ def solution(name: str) -> str:
 
 @pytest.mark.parametrize("name", CHECKS.PUZZLES)
 def test_a_puzzle_has_a_solution_and_is_not_solved_at_first(name):
-    solved, first = (CHECKS.check(name, kernel_of(text, name)) for text in (solution(name), template(name)))
+    solved, first = (CHECKS.result(name, kernel_of(text, name)) for text in (solution(name), template(name)))
     assert solved.solved, solved
     assert not first.solved and "Error in case" not in first.text, first
 
@@ -66,16 +66,30 @@ def test_a_puzzle_has_a_solution_and_is_not_solved_at_first(name):
 def test_a_mistake_is_noticed(name):
     right, wrong = MISTAKES[name]
     assert right in solution(name)
-    assert not CHECKS.check(name, kernel_of(solution(name).replace(right, wrong), name)).solved
+    assert not CHECKS.result(name, kernel_of(solution(name).replace(right, wrong), name)).solved
 
 
 def test_a_kernel_that_is_refused_is_told_why():
-    result = CHECKS.check("celsius", kernel_of("@ct.kernel\ndef k(x, out):\n    ct.load(x, 0, 3)\n", "k"))
+    result = CHECKS.result("celsius", kernel_of("@ct.kernel\ndef k(x, out):\n    ct.load(x, 0, 3)\n", "k"))
     assert not result.solved and "power of two" in result.text
 
 
+def test_a_script_prints_what_a_check_finds(capsys):
+    CHECKS.check("celsius", kernel_of(solution("celsius"), "celsius"))
+    CHECKS.check("celsius", kernel_of(template("celsius"), "celsius"))
+    solved, not_yet = capsys.readouterr().out.splitlines()
+    assert solved == "celsius: Solved: 2 cases are right."
+    assert not_yet.startswith("celsius: Not yet:") and "(0,) was never stored" in not_yet
+
+
+def test_the_note_on_what_is_meant_does_not_follow_a_solution(capsys):
+    CHECKS.check("ballots", kernel_of(solution("ballots").replace(", check_bounds=True", ""), "ballots"))
+    said = capsys.readouterr()
+    assert "Solved" in said.out and said.err == ""
+
+
 def test_a_picture_frames_what_is_wrong():
-    result = CHECKS.check("rings", kernel_of(template("rings"), "rings"))
+    result = CHECKS.result("rings", kernel_of(template("rings"), "rings"))
     wanted, yours = result._repr_html_().split("</figure>")[:2]
     assert "#d00" not in wanted and yours.count("#d00") == 128
 

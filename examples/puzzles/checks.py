@@ -6,6 +6,9 @@ that reads or writes what the language leaves undefined does not pass, even wher
 
 from __future__ import annotations
 
+import contextlib
+import io
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -50,16 +53,26 @@ class Result:
         return f'<pre style="white-space:pre-wrap">{escape(self.text)}</pre>{drawn}'
 
 
-def check(name: str, kernel: Any) -> Result:
-    """Run a kernel on all cases of a puzzle; the first that fails is shown."""
+def check(name: str, kernel: Any) -> None:
+    """Run a kernel on all cases of a puzzle, and show the result: a picture in a notebook, else text."""
+    found = result(name, kernel)
+    shell = sys.modules.get("IPython")
+    if shell is not None and shell.get_ipython() is not None:
+        shell.display.display(found)
+    else:
+        print(f"{name}: {found.text}")
+
+
+def result(name: str, kernel: Any) -> Result:
+    """What a check finds: of the first case that fails, or else of the last."""
     cases = PUZZLES[name]()
     for number, case in enumerate(cases, 1):
         which = f"case {number} of {len(cases)}"
-        got = np.zeros_like(case.wanted) if case.zeroed else _elsewhere(case.wanted)
+        before = np.zeros_like(case.wanted) if case.zeroed else _elsewhere(case.wanted)
+        got = before.copy()
         copies = [a.copy() for a in case.inputs]
         try:
-            with ct.sanitize("bounds,undetermined,race"):
-                ct.launch(None, case.grid, kernel, (*copies, got, *case.constants))
+            notes = _checked_launch(case.grid, kernel, (*copies, got, *case.constants))
         except ct.TileSanitizerError as error:
             return Result(False, f"Not yet: {which} does what the language leaves undefined.\n{error}",
                           case.wanted, got)
@@ -68,14 +81,25 @@ def check(name: str, kernel: Any) -> Result:
         wrong = ~np.isclose(got, case.wanted, rtol=1e-4, atol=1e-4)
         if wrong.any():
             at = tuple(map(int, np.argwhere(wrong)[0]))
+            stored = case.zeroed or got[at].tobytes() != before[at].tobytes()
+            says = f"is {got[at]}" if stored else "was never stored"
             return Result(False, f"Not yet: in {which}, {wrong.sum()} of {wrong.size} elements are wrong. Element "
-                                 f"{at} is {got[at]}, and should be {case.wanted[at]}.", case.wanted, got)
+                                 f"{at} {says}, and should be {case.wanted[at]}.\n{notes}".rstrip(), case.wanted, got)
     return Result(True, f"Solved: {len(cases)} cases are right.", case.wanted, got)
 
 
+def _checked_launch(grid: tuple[int, ...], kernel: Any, args: tuple[Any, ...]) -> str:
+    """Launch with checks. Returns the sanitizer's notes, on what is right but may be a mistake."""
+    with contextlib.redirect_stderr(io.StringIO()) as said, ct.sanitize("bounds,undetermined,race"):
+        ct.launch(None, grid, kernel, args)
+    return said.getvalue()
+
+
 def _elsewhere(wanted: np.ndarray) -> np.ndarray:
-    """An array of numbers that are wrong everywhere, so that elements nobody stores show."""
-    return np.full_like(wanted, np.nan) if wanted.dtype.kind == "f" else np.full_like(wanted, -9)
+    """An array of numbers that no kernel stores, so that elements nobody stores show: a NaN of its own, or -9."""
+    if wanted.dtype == np.float32:
+        return np.full_like(wanted, 0x7FC0_0009, np.int32).view(np.float32)
+    return np.full_like(wanted, -9)
 
 
 def _picture(a: np.ndarray, wanted: np.ndarray) -> str:
