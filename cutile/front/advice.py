@@ -53,7 +53,11 @@ _RECEIVERS = {"tile": "x", "array": "array", "view": "array.tiled_view(tile_shap
 def _call(name: str, parameters: Iterable[inspect.Parameter]) -> str:
     """The call with its required arguments, and with the axis, whose default may differ in other libraries."""
     needed = [p for p in parameters if p.default is p.empty or p.name == "axis"]
-    return f"{name}({', '.join('*' * (p.kind is p.VAR_POSITIONAL) + p.name for p in needed)})"
+    return f"{name}({', '.join(map(_argument, needed))})"
+
+
+def _argument(p: inspect.Parameter) -> str:
+    return {p.VAR_POSITIONAL: f"*{p.name}", p.KEYWORD_ONLY: f"{p.name}={p.name}"}.get(p.kind, p.name)
 
 
 # ------------------------------------------------------------------ misspellings

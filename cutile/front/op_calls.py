@@ -101,9 +101,22 @@ def _error(op: OpDef | Method, method: bool, args: Sequence[Term], kwargs: Mappi
     try:
         signature.bind(*args, **kwargs)
     except TypeError as e:
-        many = len(args) > 1 and "shape" in signature.parameters and "too many" in str(e)
-        return TileTypeError(f"{name}(): {e}", help=f"a shape is one tuple; {help}" if many else help)
+        advice = _on_too_many(name, signature, len(args)) if "too many" in str(e) else ""
+        return TileTypeError(f"{name}(): {e}", help=advice + help)
     raise AssertionError(f"the arguments of {name}() fit its signature {signature}")
+
+
+def _on_too_many(name: str, signature: inspect.Signature, given: int) -> str:
+    """Advice for a call with too many positional arguments."""
+    parameters = signature.parameters
+    positional = [n for n, p in parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if "shape" in parameters and given > 1:
+        return "a shape is one tuple; "
+    if name in ("minimum", "maximum") and given > 2:
+        return f"it takes two tiles; nest calls for more: ct.{name}(x, ct.{name}(y, z)); "
+    if len(parameters) > len(positional):
+        return f"only {len(positional)} argument{'s' * (len(positional) != 1)} may be given without a name; "
+    return ""
 
 
 def _plain(signature: inspect.Signature) -> str:

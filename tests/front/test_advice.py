@@ -1,16 +1,25 @@
 """What errors advise for mistakes that come from habits of Python or of other libraries."""
 
+import ast
 import functools
+import inspect
+import itertools
 import math
 import operator
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import cutile as ct
+from cutile.front.advice import call_of
+from cutile.front.op_calls import signature_of
 from cutile.front.program import type_kernel
+from cutile.ops._op import methods, registry
 from tests.front.compiling import A1, A2, ARRAYS, I32, cell, refused
 
+ROOT = Path(ct.__file__).resolve().parents[1]
 TILE = "    t = ct.load(a, i, 4).astype(ct.float32)\n"
 
 
@@ -49,11 +58,54 @@ TILE = "    t = ct.load(a, i, 4).astype(ct.float32)\n"
     ("functools.partial(max, 1)", "write a lambda"),
     ("np.where(t > 0, t, t)", "use ct.where(cond, x, y)"),
     ("np.zeros((4, 4))", "use ct.zeros(shape, dtype)"),
+    ("np.arange(4)", "use ct.arange(size, dtype=dtype)"),
+    ("ct.arange(4, ct.int32)", "only 1 argument may be given without a name"),
+    ("ct.minimum(t, t, t)", "nest calls for more: ct.minimum(x, ct.minimum(y, z))"),
 ])
 def test_of_tile_code(line, help):
     with pytest.raises(ct.TileError) as caught:
         type_kernel(cell(f"def k(a, i):\n{TILE}    {line}", np=np, functools=functools)["k"], (A1, I32))
     assert help in caught.value.help
+
+
+def test_calls_of_ops_in_advice_fit_their_signatures():
+    found = {n: op.__signature__ for n, op in registry().items() if op.public}
+    found |= {name: signature_of(op, True) for (_, name), op in methods().items() if name not in found}
+    assert len(found) > 90
+    for name, signature in found.items():
+        given = ast.parse(call_of(name), mode="eval").body
+        arguments = [a for a in given.args if not isinstance(a, ast.Starred)]
+        signature.bind(*arguments, **{k.arg: k.value for k in given.keywords})
+
+
+def _texts(source):
+    """The texts in a module, with a name in place of each field."""
+    for n in ast.walk(ast.parse(source)):
+        if isinstance(n, ast.JoinedStr):
+            yield "".join(v.value if isinstance(v, ast.Constant) else "field" for v in n.values)
+        elif isinstance(n, ast.Constant) and isinstance(n.value, str):
+            yield n.value
+
+
+def _calls(text):
+    """Calls of ct in a text, each with the name of what it calls; those that leave arguments out are not among them."""
+    for m in re.finditer(r"\bct\.([\w.]+)\(", text):
+        ends = [i for i in range(m.end(), len(text) + 1) if text[m.start():i].count("(") == text[m.start():i].count(")")]
+        if ends and (call := text[m.start():ends[0]]) != f"ct.{m[1]}()" and not {"…", "..."} & {*re.findall("…|[.]{3}", call)}:
+            yield m[1], ast.parse(call, mode="eval").body
+
+
+@pytest.mark.parametrize("room", ["front", "ops", "runtime", "interp"])
+def test_calls_in_messages_fit_their_signatures(room):
+    count = 0
+    for path in (ROOT / "cutile" / room).rglob("*.py"):
+        for name, given in itertools.chain.from_iterable(map(_calls, _texts(path.read_text()))):
+            if "field" not in name and not any(isinstance(a, ast.Starred) for a in given.args):
+                called = operator.attrgetter(name)(ct)
+                if callable(called) and not isinstance(called, type):
+                    inspect.signature(called).bind(*given.args, **{k.arg: k.value for k in given.keywords})
+                    count += 1
+    assert count
 
 
 def test_of_lists_of_arrays():
