@@ -158,7 +158,7 @@ def _show_enclosing(c: Context, s: Scope) -> None:
         home = home_of(s.parent, name)
         var = home.vars.get(name) if home is not None else None
         if var is not None and not isinstance(var.term, Unusable) and not is_poisoned(var.term):
-            c.bind(name, var.term, c.span)
+            c.append(Bind(name, template_of(var.term), c.span, free=True))
 
 
 def _show_cells(c: Context, s: Scope, head: int) -> None:
@@ -168,7 +168,7 @@ def _show_cells(c: Context, s: Scope, head: int) -> None:
     names = closures.free_names(s.definition.node) if s.cells else ()
     free = [(n, s.cells[n]) for n in names if n in s.cells and home_of(s, n) is None]
     shown = [(n, _template(cell.cell_contents)) for n, cell in free if c.dependencies.includes(cell)]
-    c.region.nodes[head:head] = [Bind(n, t, c.span) for n, t in shown if t is not None]
+    c.region.nodes[head:head] = [Bind(n, t, c.span, free=True) for n, t in shown if t is not None]
 
 
 def _template(obj: Any) -> Template | None:

@@ -162,11 +162,13 @@ class Bind:
 
     Without a name it only marks the line of a statement that has no other node, such as `pass`.
     A template is a `Value`, a `Known` (a compile-time value), a `Shown` (a text) or a `Group` of templates.
+    `free` says that it is a free variable of a function, shown again in the frame of a call: nothing is assigned.
     """
 
     name: str
     template: Template
     span: Span
+    free: bool = False
 
 
 @structure(frozen=True, slots=True)

@@ -68,7 +68,7 @@ class _Parser(Reader):
         start = self.i
         if self.tokens[start].kind == "word":
             word = self.tokens[start].text
-            if word == "bind":
+            if word in ("bind", "free"):
                 return self.bind()
             if word in TERMINATORS:
                 self.i += 1
@@ -207,11 +207,13 @@ class _Parser(Reader):
 
     def bind(self) -> Bind:
         start = self.i
-        self.expect("bind")
+        free = self.accept("free")
+        if not free:
+            self.expect("bind")
         name = self.name()
         self.expect("=")
         template = self.template()
-        return Bind(name, template, self.span(start))
+        return Bind(name, template, self.span(start), free)
 
 
 def _takes(name: str, group: Value | tuple[Value, ...] | None) -> bool:

@@ -127,24 +127,6 @@ def named_tiles(name: str, t: Template) -> Iterator[tuple[str, Value]]:
             yield from named_tiles(f"{name}[{i}]" if t.kind == "tuple" else f"{name}.{t.names[i]}", item)
 
 
-def shown_again(region: Region) -> set[Node]:
-    """The Binds at the head of a call that only show what a variable of the same name was said to hold before: mostly
-    the free variables of a closure.
-    """
-    heads: set[Node] = set()
-    seen: set[tuple[str, Value]] = set()
-    found: set[Node] = set()
-    for n in walk(region):
-        if isinstance(n, Frame):
-            heads.update(m for m in n.body.nodes if isinstance(m, Bind) and m.span == n.def_span)
-        elif isinstance(n, Bind):
-            tiles = set(named_tiles(n.name, n.template))
-            if n in heads and tiles <= seen:
-                found.add(n)
-            seen |= tiles
-    return found
-
-
 def bound_values(region: Region) -> set[Value]:
     """Every value that some Bind shows."""
     return {v for n in walk(region) if isinstance(n, Bind) for v in shown_values(n.template)}

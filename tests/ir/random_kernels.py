@@ -112,7 +112,7 @@ class RandomKernels:
         template = self.rng.choice((
             leaf, self.rng.choice(known), Shown("<module np>"), Group("tuple", (), (leaf,)), Group("tuple", (), ()),
             Group("Point", ("x", "y"), (leaf, Group("tuple", (), known))), Group("a.B", (), (leaf, Shown("f")))))
-        nodes.append(Bind(self.rng.choice(("x", "nan", "été")), template, self.span(None)))
+        nodes.append(Bind(self.rng.choice(("x", "nan", "été")), template, self.span(None), self.rng.random() < 0.2))
 
     def results(self) -> tuple[Value, ...]:
         return tuple(self.value(self.rng.choice(LEAVES)) for _ in range(self.rng.randrange(3)))

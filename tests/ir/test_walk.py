@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutile.dtypes import int32
-from cutile.errors import Span
 from cutile.ir.check import check
-from cutile.ir.nodes import Bind, Frame, Group, Kernel, Known, Op, Region, Return, Value, uses_of
+from cutile.ir.nodes import Frame, Group, Kernel, Known, Op, Region, Return, Value, uses_of
 from cutile.ir.text import parse, to_text
 from cutile.ir.walk import (
     bound_values,
@@ -21,7 +20,6 @@ from cutile.ir.walk import (
     returns,
     rewrite,
     run_recursive,
-    shown_again,
     shown_values,
     substitute,
     uses,
@@ -100,18 +98,6 @@ def test_uses_definitions_homes_bound():
     assert {v.name for v in bound_values(k.body)} == {"p", "i", "one"}
     assert names(shown_values(frame.body.nodes[0].template)) == ["p", "i", "one"]
     assert shown_values(Known(1)) == ()
-
-
-def test_shown_again_at_the_head_of_a_call():
-    """Only there, and only under the name that showed the value before."""
-    t, span = TileType(int32), Span("f", 1, 0, 1, 1, "k")
-    head, later = Span("f", 5, 0, 5, 1, "h"), Span("f", 6, 0, 6, 1, "h")
-    v = Value(t)
-    first, again, renamed, assigned = (Bind(name, v, at) for name, at in
-                                       (("a", span), ("a", head), ("b", head), ("a", later)))
-    frame = Frame("h", head, Region([again, renamed, assigned, Return((), later)]), (), span)
-    assert shown_again(Region([first, frame], (v,))) == {again}
-    assert shown_again(Region([frame], (v,))) == set()
 
 
 def test_returns_are_those_of_the_frame_itself():

@@ -16,7 +16,7 @@ from cutile import dtypes
 from cutile.dtypes import DType, float32, info, int32
 from cutile.front.program import Embedded, type_kernel
 from cutile.ir.nodes import Bind, Frame, Kernel, Node, Op, Region, Value
-from cutile.ir.walk import named_tiles, rewrite, shown_again, substitute, walk, with_regions
+from cutile.ir.walk import named_tiles, rewrite, substitute, walk, with_regions
 from cutile.ops.convert import astype
 from cutile.ops.grid import bid, num_blocks
 from cutile.ops.memory import load, store
@@ -58,14 +58,13 @@ def recorded(kernel: Kernel, grid: Sequence[int]) -> tuple[Kernel, list[Recorded
     """The kernel with records, what it records, and a function that makes the arrays for the added parameters."""
     blocks = prod(grid)
     inner = {id(n) for op in walk(kernel.body) if isinstance(op, Op) and op.region for n in walk(op.region)}
-    repeated = shown_again(kernel.body)
     clock = Value(ArrayType(int32, 1), "clock")
     params: list[Value] = [clock]
     made: list[tuple[tuple[int, ...], DType]] = [((blocks,), int32)]
     records: list[Recorded] = []
 
     def change(old: Node, n: Node) -> list[Node] | None:
-        if not isinstance(n, Bind) or not n.name or id(old) in inner or old in repeated:
+        if not isinstance(n, Bind) or not n.name or n.free or id(old) in inner:
             return None
         out: list[Node] = [n]
         for name, v in named_tiles(n.name, n.template):

@@ -16,7 +16,7 @@ from cutile.interp.exec.block_set import BlockSet
 from cutile.interp.sanitize.reach import Place
 from cutile.interp.sanitize.sites import check_op
 from cutile.ir.nodes import Bind, For, Frame, If, Kernel, Node, Op, Region, Value, While, regions_of, uses_of
-from cutile.ir.walk import named_tiles, run_recursive, shown_again, walk, with_regions
+from cutile.ir.walk import named_tiles, run_recursive, walk, with_regions
 from cutile.ops._op import PURE, Sig
 from cutile.types import TileType
 
@@ -26,11 +26,13 @@ class Stretch:
     """Ops of one line that always run together.
 
     span        of the first one; the line and the calls that lead to it count
+    ops         how many there are; none where control only comes to the line
     operations  that one run is in one block
     program     that it is part of
     """
 
     span: Span
+    ops: int
     operations: Mapping[Work, int]
     program: Kernel
 
@@ -74,7 +76,6 @@ class _Watching:
     def __init__(self, kernel: Kernel, watcher: Watcher):
         self.kernel, self.watcher = kernel, watcher
         self.described, self.needed = accesses(kernel), _needed(kernel)
-        self.repeated = shown_again(kernel.body) if watcher.assignments else frozenset()
 
     def region(self, region: Region, header: Span | None,
                carried: Sequence[Value] = ()) -> Generator[Generator, Region, Region]:
@@ -106,14 +107,13 @@ class _Watching:
 
     def assignments(self, region: Region, carried: Sequence[Value]) -> set[Node]:
         """The Binds of a region that are assignments: not those after a branch or loop that say what a variable holds
-        there, not those at the begin of a loop's body, of the values that it carries, and not those at the begin of
-        a call, of what a variable of the same name holds outside it.
+        there, not those at the begin of a loop's body, of the values that it carries, and no free variables.
         """
         found: set[Node] = set()
         merged_until = 0  # a line
         for n in region.nodes if self.watcher.assignments else ():
             if isinstance(n, Bind):
-                if n.name and n.span.line > merged_until and n.template not in carried and n not in self.repeated:
+                if n.name and n.span.line > merged_until and not n.free and n.template not in carried:
                     found.add(n)
             else:
                 merged_until = n.span.end_line if isinstance(n, If | For | While) else 0
@@ -124,7 +124,7 @@ class _Watching:
         for n in group:
             if n in self.needed:
                 total.update(operations(n))
-        stretch = Stretch(span, dict(total), self.kernel)
+        stretch = Stretch(span, len(group), dict(total), self.kernel)
         return Op(_RAN, (), {"watcher": self.watcher, "stretch": stretch}, (), span)
 
     def access(self, n: Op) -> Op:
