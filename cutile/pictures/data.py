@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from cutile._support.notebook import cell_name
 from cutile.errors import Span, TileSanitizerError, lines_of
 from cutile.interp.profile.report import operations
 from cutile.interp.traces.elements import Numbering
 from cutile.ir.nodes import Frame, Kernel
 from cutile.ir.walk import walk
+from cutile.ops._op import READ, WRITE
 from cutile.pictures.cells import Cells
 from cutile.pictures.form import VERSION
 from cutile.pictures.gpus import GPUS
@@ -64,7 +66,7 @@ class _Sources:
         if key not in self._numbers:
             self._numbers[key] = len(self.listed)
             lines = inspect.getblock(list(lines_of(definition.filename)[definition.line - 1:]))
-            self.listed.append({"file": key[0], "function": function, "first": definition.line,
+            self.listed.append({"file": cell_name(key[0]) or key[0], "function": function, "first": definition.line,
                                 "lines": [line.rstrip("\n") for line in lines]})
         return self._numbers[key]
 
@@ -105,9 +107,15 @@ def _access(total: AccessTotals, r: Recorder) -> dict[str, Any]:
     padding = a.padding.name if isinstance(a.padding, PaddingMode) else None if a.padding is None else "value"
     return {"at": r.place(a.op.span), "call": a.op.op.spelling, "effect": a.effect, "unit": a.unit,
             "shape": list(a.shape), "arrays": sorted(total.arrays), "padding": padding, "masked": a.mask is not None,
-            "check_bounds": a.check_bounds, "memory_order": a.memory_order.name, "memory_scope": a.memory_scope.name,
+            "calls": [f"{s.line}: {_text(s)}" for s in a.op.span.frames()[:-1]], "check_bounds": a.check_bounds,
+            "memory_order": a.memory_order.name, "memory_scope": a.memory_scope.name,
             "runs": total.runs, "elements": total.elements, "masked out": total.masked, "outside": total.outside,
             "bytes": int(total.elements * item_bytes(a))}
+
+
+def _text(span: Span) -> str:
+    """A piece of the source, of its first line."""
+    return span.source_line()[span.col:span.end_col if span.end_line == span.line else None].strip()
 
 
 # ------------------------------------------------------------------ costs
@@ -152,20 +160,19 @@ def _blocks(r: Recorder) -> list[dict[str, Any]]:
             kept.append(step)
         if not kept:
             continue
-        out.append({"block": list(block), "steps": kept,
+        hulls = {effect: [{"array": a, "box": hull.boxes()[0]} for (e, a), hull in sorted(r.hulls[block].items())
+                          if e == effect] for effect in (READ, WRITE)}
+        out.append({"block": list(block), "steps": kept, "reads": hulls[READ], "writes": hulls[WRITE],
                     "complete": block not in r.shortened and len(kept) == len(steps)})
     return sorted(out, key=lambda b: b["block"])
 
 
 def _cells(r: Recorder) -> dict[str, Any]:
+    read, written = r.reached[READ], r.reached[WRITE]
     return {"cell": list(r.grid.cell), "counts": list(r.grid.counts), "bytes read": r.blocks_read.tolist(),
-            "bytes written": r.blocks_written.tolist(), "boxes": [_boxes(*pair) for pair in zip(r.low, r.high,
-                                                                                             strict=True)]}
-
-
-def _boxes(low: np.ndarray, high: np.ndarray) -> list[list[list[int]] | None]:
-    return [None if (b < 0).any() else np.stack([a, b - a + 1], axis=1).tolist()
-            for a, b in zip(low, high, strict=True)]
+            "bytes written": r.blocks_written.tolist(),
+            "boxes": [a.with_(b).boxes() for a, b in zip(read, written, strict=True)],
+            "boxes read": [a.boxes() for a in read], "boxes written": [a.boxes() for a in written]}
 
 
 # ------------------------------------------------------------------ findings

@@ -32,6 +32,8 @@ REGION = {
     "box": (Maybe([INDEX]), "a tile: begin and length along each axis of the array. It may reach beyond the array: "
                             "what is outside is padding for a load, and dropped by a store"),
     "runs": (Maybe([int]), "elements that are no tile: first, length, first, length, … in row-major order"),
+    "outside": (Maybe([INDEX]), "alone with `array`: the smallest box that has the elements outside the array that a "
+                                "gather or scatter names; without it, `box` or `runs` has all"),
     "exact": (Maybe(bool), "with `runs`: whether no other element is among them; the shortest gaps between very many "
                            "runs are closed"),
 }
@@ -43,6 +45,10 @@ STEP = {
     "dtype": (Maybe(str), "of an assignment: of the tile"),
     "shape": (Maybe(INDEX), "of an assignment: of the tile"),
     "value": (Maybe(str), "of an assignment: all elements if they are few, else the first, the last and statistics"),
+}
+TOUCHED = {
+    "array": (int, "which of `arrays`"),
+    "box": ([INDEX], "begin and length along each axis"),
 }
 LINE = {
     "at": (int, "which of `places`"),
@@ -89,6 +95,7 @@ FORM = {
         "padding": (Maybe(str), "the padding mode, or `value` for a tile of values"),
         "masked": (bool, "whether it has a mask"),
         "check_bounds": (bool, ""),
+        "calls": ([str], "the calls that lead to it, as line and text: `13: at(-1, 0)`; the kernel's comes first"),
         "memory_order": (str, ""),
         "memory_scope": (str, ""),
         "runs": (int, "how often blocks ran it"),
@@ -116,6 +123,8 @@ FORM = {
     "blocks": ([{
         "block": (INDEX, ""),
         "steps": ([STEP], "in order: accesses, assignments, and lines with neither"),
+        "reads": ([TOUCHED], "of each array that it reads: the smallest box that has all that it reads"),
+        "writes": ([TOUCHED], "of each array that it writes: the smallest box that has all that it writes"),
         "complete": (bool, "whether no steps were left out at the end"),
     }], "the blocks of which every step was recorded"),
     "cells": (Maybe({
@@ -125,6 +134,8 @@ FORM = {
         "bytes written": ([int], "of each cell"),
         "boxes": ([[Maybe([INDEX])]], "by array, then by cell: the smallest box that has all that the cell's blocks "
                                       "touch, as begin and length along each axis; null where they touch nothing"),
+        "boxes read": ([[Maybe([INDEX])]], "the same of what they read"),
+        "boxes written": ([[Maybe([INDEX])]], "the same of what they write"),
     }), "all blocks, in cells of the grid; null if no block ran"),
     "findings": ([{
         "check": (str, "of the sanitizer: `bounds`, `undetermined`, `race` or `alias`"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,14 +21,35 @@ from cutile.interp.sanitize.sites import parameter_names
 from cutile.interp.traces.elements import Numbering, begins
 from cutile.interp.traces.watchers import Stretch, Watcher
 from cutile.ir.nodes import Kernel, Op
-from cutile.ops._op import READ, TILES, WRITE
+from cutile.ops._op import ELEMENTS, READ, TILES, WRITE
 from cutile.pictures.cells import Cells
 from cutile.types import TileType
 
 MOST_ELEMENTS = 1 << 26  # of all arrays of a launch together, since each has counts
 GRID_CELLS = 4096
 STEPS = 2000  # most steps that are kept of a block
+FAR = 1 << 60  # greater than any index
 RUNS = 400  # most runs of elements of one access of a block; of more, the gaps that are shortest are closed
+
+
+class Hull(NamedTuple):
+    """The least and the greatest index along each axis of what was touched, one row each; greatest -1: nothing was."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+    @classmethod
+    def empty(cls, shape: tuple[int, int]) -> Hull:
+        return cls(np.full(shape, FAR), np.full(shape, -1))
+
+    def boxes(self) -> list[list[list[int]] | None]:
+        """Each row as begin and length along each axis, None for nothing."""
+        return [None if (b < 0).any() else np.stack([a, b - a + 1], axis=1).tolist()
+                for a, b in zip(self.low, self.high, strict=True)]
+
+    def with_(self, other: Hull) -> Hull:
+        """What either has."""
+        return Hull(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
 
 
 @structure(slots=True)
@@ -55,8 +76,9 @@ class Recorder(Watcher):
     places         a place in the source for each line and each way of calls that leads to it
     accesses       the totals of each op that accesses memory, in the order in which they first ran
     steps          the steps of each block that was asked for, in order, as plain data (see form.py)
-    blocks         of the cells of the grid: bytes read and written, and by array the least and the greatest index that
-                   was touched along each axis (greatest -1: none)
+    blocks_read, blocks_written  bytes, of the cells of the grid
+    reached        for READ and WRITE, by array: what the cells of the grid touch
+    hulls          for each block that was asked for, by effect and array: what it touches
     """
 
     arguments = assignments = True
@@ -65,6 +87,7 @@ class Recorder(Watcher):
         self.kernel, self.grid = kernel, Cells(grid, GRID_CELLS)
         self.lines = KernelProfile(kernel.name, kernel.span)
         self.steps: dict[Dim3, list[dict[str, Any]]] = {block: [] for block in detailed}
+        self.hulls: dict[Dim3, dict[tuple[str, int], Hull]] = {block: {} for block in self.steps}
         self.shortened: set[Dim3] = set()  # the blocks of which some steps are not kept
         self.accesses: dict[Op, AccessTotals] = {}
         self.places: dict[tuple[str, int, int | None], Span] = {}
@@ -96,10 +119,12 @@ class Recorder(Watcher):
         inside = numbers >= 0
         reached = numbers[inside]
         total = self._total(access, place, ctx, numbers, reached)
-        for effect, counts in ((WRITE, self.reads), (READ, self.writes)):
-            if access.effect != effect:
+        for effect, counts in ((READ, self.reads), (WRITE, self.writes)):
+            if effect in effects_of(access):
                 np.add.at(counts, reached, 1)
         self._by_cell(total, ctx, numbers, inside)
+        for i, block in self._asked(ctx):
+            self._widen(self.hulls[block], access, numbers[i][inside[i]])
         for i, block in self._detailed(ctx):
             self._step(block, {"at": self.place(access.op.span), "access": total.number,
                                "regions": self._regions(access, place, ctx, i, numbers[i])})
@@ -128,12 +153,15 @@ class Recorder(Watcher):
         cells = prod(self.grid.counts)
         self.blocks_read, self.blocks_written = (np.zeros(cells, np.int64) for _ in range(2))
         shapes = [b.array.shape for b in self.arrays.buffers]
-        self.low = [np.full((cells, len(s)), np.iinfo(np.int64).max) for s in shapes]
-        self.high = [np.full((cells, len(s)), -1) for s in shapes]
+        self.reached = {effect: [Hull.empty((cells, len(s))) for s in shapes] for effect in (READ, WRITE)}
+
+    def _asked(self, ctx: BlockSet) -> list[tuple[int, Dim3]]:
+        """The running blocks that were asked for, each with its position among the running ones."""
+        return [(i, block) for i, block in enumerate(ctx.blocks()) if block in self.steps]
 
     def _detailed(self, ctx: BlockSet) -> list[tuple[int, Dim3]]:
-        """The running blocks of which further steps are kept, each with its position among the running ones."""
-        found = [(i, block) for i, block in enumerate(ctx.blocks()) if block in self.steps]
+        """Those of which further steps are kept."""
+        found = self._asked(ctx)
         self.shortened.update(block for _, block in found if len(self.steps[block]) >= STEPS)
         return [(i, block) for i, block in found if block not in self.shortened]
 
@@ -159,15 +187,29 @@ class Recorder(Watcher):
         cells = np.broadcast_to(self.grid.of([ctx.bid(k) for k in range(3)]), ctx.batch_shape).reshape(-1)
         lanes = tuple(range(1, numbers.ndim))
         size = np.count_nonzero(inside, axis=lanes) * item_bytes(total.access)
-        for effect, counts in ((WRITE, self.blocks_read), (READ, self.blocks_written)):
-            if total.access.effect != effect:
+        effects = effects_of(total.access)
+        for effect, counts in ((READ, self.blocks_read), (WRITE, self.blocks_written)):
+            if effect in effects:
                 np.add.at(counts, cells, size.astype(np.int64))
         for a in total.arrays:
             here = inside & (numbers >= self.arrays.first[a]) & (numbers < self.arrays.first[a + 1])
             indices = self.arrays.indices(a, np.where(here, numbers, self.arrays.first[a]))
             for k, index in enumerate(indices):
-                np.minimum.at(self.low[a][:, k], cells, np.where(here, index, np.iinfo(np.int64).max).min(axis=lanes))
-                np.maximum.at(self.high[a][:, k], cells, np.where(here, index, -1).max(axis=lanes))
+                low, high = np.where(here, index, FAR).min(axis=lanes), np.where(here, index, -1).max(axis=lanes)
+                for hull in (self.reached[effect][a] for effect in effects):
+                    np.minimum.at(hull.low[:, k], cells, low)
+                    np.maximum.at(hull.high[:, k], cells, high)
+
+    def _widen(self, hulls: dict[tuple[str, int], Hull], access: Access, reached: np.ndarray) -> None:
+        """Add the elements that an access of a block reaches to what the block touches."""
+        of = self.arrays.arrays(reached)
+        for a in np.unique(of).tolist():
+            indices = self.arrays.indices(a, reached[of == a])
+            for effect in effects_of(access):
+                hull = hulls.setdefault((effect, a), Hull.empty((1, len(indices))))
+                for k, index in enumerate(indices):
+                    hull.low[0, k] = min(hull.low[0, k], index.min())
+                    hull.high[0, k] = max(hull.high[0, k], index.max())
 
     # -------------------------------------------------------------- what one block touches
 
@@ -179,12 +221,16 @@ class Recorder(Watcher):
             box = self._box(access, place, ctx, i, numbers)
             if box is not None:
                 return [box]
-        return [self._elements(int(a), np.unique(reached[of == a])) for a in np.unique(of)]
+        outside = self._outside(access, place, ctx, i, numbers) if access.unit == ELEMENTS else None
+        if outside is not None and "box" in outside:
+            return [outside]
+        found = [self._elements(int(a), np.unique(reached[of == a])) for a in np.unique(of)]
+        return found if outside is None else [*found, outside]
 
     def _elements(self, a: int, numbers: np.ndarray) -> dict[str, Any]:
         """Elements of an array: as a box if they are one, as runs if not."""
         indices = self.arrays.indices(a, numbers)
-        box = [[int(i.min()), int(i.max() - i.min()) + 1] for i in indices]
+        box = _hull(indices)
         if prod(n for _, n in box) == numbers.size:
             return {"array": a, "box": box}
         return {"array": a, **runs(numbers - self.arrays.first[a])}
@@ -212,6 +258,29 @@ class Recorder(Watcher):
         beyond = numbers < 0  # beyond the array, or only beyond a slice of it
         return {"array": a, "box": box} if (beyond | fits & (numbers == expected)).all() else None
 
+    def _outside(self, access: Access, place: Place, ctx: BlockSet, i: int, numbers: np.ndarray) -> dict | None:
+        """Elements of a gather or scatter that lie outside its array; None if none do. If all its elements make a box,
+        the box, else the smallest box that has those outside.
+        """
+        array, rank = place.array, len(access.shape)
+        home = self.arrays.home(array.buffer) if isinstance(array, ArrayView) else None
+        chosen = np.broadcast_to(True if place.mask is None else at_block(place.mask, rank, ctx, i), access.shape)
+        missing = chosen & (numbers < 0)
+        if home is None or not missing.any():
+            return None
+        named = [np.broadcast_to(at_block(x, rank, ctx, i), access.shape).astype(np.int64)
+                 for x in place.named["indices"]]
+        at = [np.clip(x, -FAR, FAR) + int(at_block(np.asarray(begin), 0, ctx, i))
+              for x, begin in zip(named, array.start, strict=True)]
+        box = _hull([x[chosen] for x in at])
+        size = prod(n for _, n in box)
+        if size <= numbers.size:
+            order = sum((x[chosen] - begin) * prod(n for _, n in box[k + 1:])
+                        for k, (x, (begin, _)) in enumerate(zip(at, box, strict=True)))
+            if np.unique(order).size == size:
+                return {"array": home[0], "box": box}
+        return {"array": home[0], "outside": _hull([x[missing] for x in at])}
+
     def _box_outside(self, access: Access, place: Place, ctx: BlockSet, i: int) -> dict | None:
         """The box of a tile that reaches no element."""
         array = place.array
@@ -222,6 +291,16 @@ class Recorder(Watcher):
             box[k] = [int(at_block(begin, 0, ctx, i)) + int(at_block(np.asarray(array.start[k]), 0, ctx, i)), n]
         home = self.arrays.home(array.buffer)
         return home and {"array": home[0], "box": box}
+
+
+def effects_of(access: Access) -> tuple[str, ...]:
+    """READ, WRITE, or both for an atomic."""
+    return (access.effect,) if access.effect in (READ, WRITE) else (READ, WRITE)
+
+
+def _hull(indices: list[np.ndarray]) -> list[list[int]]:
+    """The smallest box that has all elements with these indices along each axis: begin and length of each."""
+    return [[int(x.min()), int(x.max() - x.min()) + 1] for x in indices]
 
 
 def item_bytes(access: Access) -> float:

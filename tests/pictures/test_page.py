@@ -86,12 +86,33 @@ def test_blocks_that_were_not_recorded(page_of):
         page.fill("#block", "1501")
         page.keyboard.press("Enter")
         assert "not recorded" in now(page) and "8 B" in page.inner_text("#block-note")
-        assert has_colour(page, 0, "read")
+        assert has_colour(page, 0, "write") and not has_colour(page, 0, "read")
+        assert "this block writes [1501, 0:2]" in page.inner_text("#arrays")
 
 
 @ct.kernel
 def product_wide(x):
     ct.store(x, (ct.bid(0), 0), ct.full((1, 2), 1.0, ct.float32))
+
+
+@ct.kernel
+def beside(x, out):
+    columns = ct.arange(16, dtype=ct.int32) + 16 * ct.bid(0)
+
+    def at(right):
+        return ct.gather(x, columns + right)
+
+    ct.store(out, ct.bid(0), at(0) + at(4))
+
+
+def test_gathers_show_what_lies_outside_and_arrays_of_one_shape_have_one_scale(page_of):
+    with page_of(beside, (2,), np.ones(24, np.float32), np.zeros(24, np.float32)) as page:
+        page.keyboard.press("ArrowDown")
+        assert "this block reads [16:24]" in page.inner_text("#arrays")
+        assert "this block writes [16:24]" in page.inner_text("#arrays")
+        rows = page.locator("#accesses tr").all_inner_texts()
+        assert any("gather in line" in row and "at(4)" in row and "\t12\t" in row for row in rows)
+        assert page.evaluate("shownExtents[0].right") == page.evaluate("shownExtents[1].right") == 36
 
 
 def test_counts_and_themes(page_of):

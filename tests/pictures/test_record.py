@@ -102,7 +102,7 @@ def test_gathers_scatters_and_atomics(schedule):
     arrays = np.ones(20, np.float32), np.ones((3, 2), np.float32), np.zeros(2, np.int32)
     d = of(gathers, (2,), *arrays, schedule=schedule)
     assert regions(d, (0,), "gather") == [("x", [0, 1, 3, 1, 6, 1])]
-    assert regions(d, (1,), "scatter") == [("out", [[0, 3], [1, 1]])]  # a column is a box
+    assert regions(d, (1,), "scatter") == [("out", [[0, 4], [1, 1]])]  # of a column, one is outside
     assert regions(d, (0,), "atomic_add") == [("counter", [[0, 2]])]
     assert regions(d, (0,), "atomic_xchg") == [("counter", [[1, 1]])]
     assert counts(d, "x")[0][:10] == [1, 1, 0, 1, 1, 0, 1, 1, 0, 0]
@@ -111,6 +111,50 @@ def test_gathers_scatters_and_atomics(schedule):
     assert totals(d, "gather") == {"runs": 2, "elements": 6, "masked out": 2, "outside": 0, "bytes": 24}
     assert totals(d, "scatter") == {"runs": 2, "elements": 6, "masked out": 0, "outside": 2, "bytes": 24}
     assert d["totals"]["bytes read"] == 24 + 40 and d["totals"]["bytes written"] == 24 + 40
+
+
+@ct.kernel
+def shifted(x, out, T: ct.Constant[int]):
+    rows = ct.bid(0) * T + ct.arange(T, dtype=ct.int32)[:, None]
+    columns = ct.arange(T, dtype=ct.int32)[None, :]
+
+    def at(right):
+        return ct.gather(x, (rows, columns + right))
+
+    ct.store(out, (ct.bid(0), 0), at(-1) + at(0) + ct.gather(x, (rows, 2 * columns)))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_elements_outside_of_gathers(schedule):
+    """Elements that make a rectangle are a box, as a tile is; of others, those outside are told apart."""
+    d = of(shifted, (2,), np.ones((7, 5)), np.ones((8, 4)), 4, schedule=schedule)
+    assert regions(d, (1,), "gather")[:2] == [("x", [[4, 4], [-1, 4]]), ("x", [[4, 4], [0, 4]])]
+    (found,) = [b for b in d["blocks"] if b["block"] == [1, 0, 0]]
+    last = [step["regions"] for step in found["steps"] if "access" in step][2]
+    assert last == [{"array": 0, "runs": [20, 1, 22, 1, 24, 2, 27, 1, 29, 2, 32, 1, 34, 1], "exact": True},
+                    {"array": 0, "outside": [[4, 4], [0, 7]]}]
+    line = d["sources"][0]["first"] + 7
+    assert [a["calls"] for a in d["accesses"]] == [[f"{line}: at(-1)"], [f"{line}: at(0)"], [], []]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_what_a_block_reads_and_writes(schedule):
+    d = of(shifted, (2,), np.ones((7, 5)), np.ones((8, 4)), 4, schedule=schedule)
+    assert d["cells"]["boxes read"] == [[[[0, 4], [0, 5]], [[4, 3], [0, 5]]], [None, None]]
+    assert d["cells"]["boxes written"] == [[None, None], [[[0, 4], [0, 4]], [[4, 4], [0, 4]]]]
+    assert [(b["reads"], b["writes"]) for b in d["blocks"]] == [
+        ([{"array": 0, "box": read}], [{"array": 1, "box": written}]) for read, written in
+        zip(d["cells"]["boxes read"][0], d["cells"]["boxes written"][1])]
+
+
+@ct.kernel
+def counted(x):
+    ct.atomic_add(x, ct.bid(0) + ct.arange(2, dtype=ct.int32), 1)
+
+
+def test_atomics_read_and_write():
+    d = of(counted, (2,), np.zeros(4, np.int32))
+    assert d["cells"]["boxes read"] == d["cells"]["boxes written"] == [[[[0, 2]], [[1, 2]]]]
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

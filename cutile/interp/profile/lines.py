@@ -7,7 +7,7 @@ middle of a line. The time that measuring takes itself counts for no line.
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 from cutile._support.locks import Lock
@@ -42,11 +42,17 @@ class Cost:
 
     @property
     def times(self) -> int:
-        """How often blocks have run the line."""
-        of_program: dict[Kernel, int] = {}
-        for stretch, n in self.runs.items():  # a line may have several stretches
-            of_program[stretch.program] = max(n, of_program.get(stretch.program, 0))
-        return sum(of_program.values())
+        """How often blocks have run the line, in all calls that lead to it.
+
+        In one run, a line may have several stretches. Those with ops begin at different places of the line: where some
+        begin at one place, a loop has been unrolled.
+        """
+        counts: dict[tuple[Kernel, Span | None], Counter] = defaultdict(Counter)
+        for stretch, n in self.runs.items():
+            s = stretch.span
+            begin = (s.line, s.col, s.end_line, s.end_col) if stretch.ops else stretch
+            counts[stretch.program, s.call_site][begin] += n
+        return sum(max(of_call.values()) for of_call in counts.values())
 
     def add(self, other: Cost) -> None:
         self.seconds += other.seconds

@@ -31,12 +31,12 @@ function placeOf(array, index) {
   };
 }
 
-// Rectangles {lead, row, rows, column, columns} of a region. Those of a tile may reach beyond the array.
+// Rectangles {lead, row, rows, column, columns} of a region. Those of a box may reach beyond the array.
 function rectangles(region) {
   const array = data.arrays[region.array],
     {rows, columns, leading} = planes(array);
-  if (region.box) {
-    const box = seen(array, region.box),
+  if (region.box || region.outside) {
+    const box = seen(array, region.box || region.outside),
       last = box[box.length - 1] || [0, 1],
       other = box.length > 1 ? box[box.length - 2] : [0, 1];
     let leads = [0];
@@ -77,7 +77,7 @@ function extents(number) {
   for (const block of data.blocks)
     for (const step of block.steps)
       for (const region of step.regions || []) {
-        if (region.array !== number || !region.box) continue;
+        if (region.array !== number || region.runs) continue;
         for (const r of rectangles(region).slice(0, 1)) {
           out.top = Math.max(Math.min(out.top, r.row), -rows);
           out.left = Math.max(Math.min(out.left, r.column), -columns);
@@ -87,7 +87,18 @@ function extents(number) {
       }
   return out;
 }
-const shownExtents = data.arrays.map((_, i) => extents(i));
+
+// Arrays of one shape show the same rows and columns, so that they have one scale.
+function sharedExtents() {
+  const found = data.arrays.map((_, i) => extents(i));
+  return data.arrays.map((a) => {
+    const alike = found.filter((_, i) => same(data.arrays[i].shape, a.shape));
+    const least = (side) => Math.min(...alike.map((e) => e[side])),
+      most = (side) => Math.max(...alike.map((e) => e[side]));
+    return {top: least("top"), bottom: most("bottom"), left: least("left"), right: most("right")};
+  });
+}
+const shownExtents = sharedExtents();
 
 // Where panels and elements are in a picture of this width.
 function arrayLayout(number, width) {
@@ -139,6 +150,7 @@ function drawArrays() {
         element("span", {className: "muted", textContent: note || bytes(array.bytes)}),
       ),
     );
+    if (state.mode === "block") box.append(element("div", {className: "muted", textContent: touchedText(number)}));
     parent.append(box);
     if (product(array.shape)) drawArray(box, array, number, note);
   }
@@ -174,7 +186,7 @@ function drawArray(parent, array, number, note) {
       inPanels((p) =>
         all
           .filter((r) => Math.floor(r.lead / each) === p)
-          .forEach((r) => paintRegion(context, layout, p, r, whole, colour(effect), strength)),
+          .forEach((r) => paintRegion(context, layout, p, r, whole, colour(effect), strength, region.outside)),
       );
     }
   } else inPanels((p) => paintCounts(context, layout, p, array, array[state.mode], each));
@@ -196,13 +208,34 @@ function clipped(context, layout, panel, paint) {
   context.restore();
 }
 
+// The smallest boxes around what the block, or the blocks of the cell, read and write of an array: [box, effect].
+function hulls(number) {
+  const atomics = data.accesses.filter((a) => a.arrays.includes(number)).every((a) => a.effect === "atomic");
+  return ["read", "write"].flatMap((effect) => {
+    const what = effect === "read" ? "reads" : "writes",
+      cells = data.cells && data.cells[effect === "read" ? "boxes read" : "boxes written"];
+    const found = state.block ? state.block[what].find((t) => t.array === number) : null,
+      box = state.block ? found && found.box : cells && cells[number][state.cell];
+    return box ? [[box, atomics ? "atomic" : effect]] : [];
+  });
+}
+
+function touchedText(number) {
+  const several = !state.block && data.cells && product(data.cells.cell) > 1,
+    found = hulls(number);
+  const atomic = found.some(([, effect]) => effect === "atomic");
+  const words = (atomic ? found.slice(0, 1) : found).map(
+    ([box, effect]) =>
+      `${{read: "read", write: "write", atomic: "update"}[effect]}${several ? "" : "s"} ` +
+      `[${spans(box)}]`,
+  );
+  return words.length ? `${several ? "these blocks" : "this block"} ${words.join(", ")}` : "";
+}
+
 // What the block touches in an array: [region, effect, strength], the regions of the current step last.
 function touched(number) {
+  if (!state.block) return hulls(number).map(([box, effect]) => [{array: number, box}, effect, 1]);
   const out = [];
-  if (!state.block) {
-    const box = data.cells && data.cells.boxes[number][state.cell];
-    return box ? [[{array: number, box}, "read", 1]] : out;
-  }
   state.steps.forEach((statement, i) => {
     const strength = i === state.step ? 1 : i < state.step ? 0.3 : 0.1;
     for (const item of statement.items)
@@ -213,11 +246,17 @@ function touched(number) {
   return out.sort((a, b) => a[2] - b[2]);
 }
 
-function paintRegion(context, layout, panel, r, whole, style, strength) {
+function paintRegion(context, layout, panel, r, whole, style, strength, hatched) {
   const [x, y, w, h] = layout.place(panel, r);
   const width = Math.max(w, 1.5),
     height = Math.max(h, 1.5);
   context.globalAlpha = 0.15 + 0.45 * strength;
+  if (hatched) {
+    context.fillStyle = hatch(context, style);
+    context.fillRect(x, y, width, height);
+    context.globalAlpha = 1;
+    return;
+  }
   const outside = r.row < 0 || r.column < 0 || r.row + r.rows > whole.rows || r.column + r.columns > whole.columns;
   if (outside) {
     context.fillStyle = hatch(context, style);
@@ -316,7 +355,7 @@ function legend() {
   const words = {read: "reads", write: "writes", atomic: "atomics"};
   return [
     ...effects.flatMap((e) => key(colour(e), words[e])),
-    ...key(outside, "outside the array (padding)"),
+    ...key(outside, "outside the array"),
     ...(data.findings.some((f) => f.element) ? key(colour("bad"), "finding") : []),
   ];
 }

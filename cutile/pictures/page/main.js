@@ -134,7 +134,7 @@ function makeAccesses() {
     const order = a.memory_order === "WEAK" ? "" : ` ${a.memory_order} ${a.memory_scope}`;
     const values = [
       data.places[a.at].line,
-      a.call + order,
+      a.call + order + (a.calls.length ? ` in ${a.calls.map((c) => `line ${c}`).join(" → ")}` : ""),
       a.arrays.map((i) => data.arrays[i].name).join(", "),
       `[${a.shape.join(",")}]${a.check_bounds ? "" : " unchecked"}`,
       a.padding || "",

@@ -99,7 +99,7 @@ const noSteps = () =>
   state.block
     ? "This block ran no line."
     : "The steps of this block were not recorded: --block, or blocks= of ct.view, records it. " +
-      "The pictures show the smallest boxes around what it touches.";
+      "The pictures show the smallest boxes around what it reads and writes.";
 
 function described(item) {
   if (item.name !== undefined) {
@@ -112,8 +112,11 @@ function described(item) {
   return line;
 }
 
+const spans = (box) => box.map(([b, n]) => (n === 1 ? `${b}` : `${b}:${b + n}`)).join(", ");
+
 function regionText(region) {
   const array = data.arrays[region.array];
+  if (region.outside) return `elements outside ${array.name} in [${spans(region.outside)}]`;
   if (!region.box) {
     const count = sum(region.runs.filter((_, i) => i % 2));
     const first = tuple(unravel(region.runs[0], array.shape));
@@ -123,6 +126,6 @@ function regionText(region) {
     region.box.map(([b, n], k) => Math.max(0, Math.min(b + n, array.shape[k]) - Math.max(b, 0))),
   );
   const outside = product(region.box.map(([, n]) => n)) - inside;
-  const where = region.box.map(([b, n]) => (n === 1 ? `${b}` : `${b}:${b + n}`)).join(", ");
-  return `${array.name}[${where}]${outside ? `, ${outside.toLocaleString("en")} of them outside the array` : ""}`;
+  const beyond = outside ? `, ${outside.toLocaleString("en")} of them outside the array` : "";
+  return `${array.name}[${spans(region.box)}]${beyond}`;
 }

@@ -62,6 +62,25 @@ def test_lines_against_counts_by_hand(schedule):
     assert all(c.seconds >= 0 for c in p.lines.values()) and any(c.seconds for c in p.lines.values())
 
 
+@ct.kernel
+def repeated(x):
+    def at(k):
+        return ct.load(x, k, 4)
+
+    t = at(0) + at(1) + at(2)
+    for k in ct.static_iter(range(3)):
+        t = t + at(k)
+        t = ct.where(
+            t > 0, t, 0)
+    ct.store(x, ct.bid(0), t)
+
+
+def test_a_line_has_run_in_each_call_and_in_each_iteration_that_is_unrolled():
+    (p,) = profiles(launch=lambda: ct.launch(None, (2,), repeated, (np.ones(12, np.float32),)))
+    runs = {line: cost[0] for line, cost in by_line(p).items()}
+    assert runs == {(4,): 2, (4, 2): 6, (6,): 6, (6, 2): 6, (7,): 6, (8,): 6, (9,): 2}
+
+
 def test_with_checks_the_same_is_counted():
     (p,), (checked,) = profiles(), profiles(SANITIZE="all")
     assert by_line(p) == by_line(checked)
