@@ -25,7 +25,8 @@ def ops(
     python -m cutile ops reduce axis
     """
     wanted = [w.lower() for w in words or []]
-    found = [row for row in map(_row, _functions()) if all(w in " ".join(row.values()).lower() for w in wanted)]
+    found = [row for row in map(_row, _functions()) if _has(" ".join(row.values()), wanted)]
+    found = found or [_row(n) for n in _functions() if _has(_described(n), wanted)]  # by what only the details say
     if not found:
         fail(f"nothing in the language is described by {' '.join(words or [])!r}")
     if json:
@@ -48,6 +49,14 @@ def _row(name: str) -> dict[str, Any]:
         signature = str(inspect.signature(f))
     except (TypeError, ValueError):
         signature = "(…)"
-    described = f.meaning if isinstance(f, OpDef) else f  # the docstring of an op begins with its signature
-    summary = " ".join((inspect.getdoc(described) or "").split("\n\n")[0].split())
+    summary = " ".join(_described(name).split("\n\n")[0].split())
     return {"name": f"ct.{name}", "signature": signature, "summary": summary}
+
+
+def _described(name: str) -> str:
+    f = getattr(cutile, name)
+    return inspect.getdoc(f.meaning if isinstance(f, OpDef) else f) or ""  # an op's own begins with its signature
+
+
+def _has(text: str, words: list[str]) -> bool:
+    return all(w in text.lower() for w in words)

@@ -30,6 +30,10 @@ def test_words_choose(words, names):
     assert names <= found and len(found) < 20
 
 
+def test_words_of_the_details_choose_if_no_summary_has_them():
+    assert "ct.mul" in {row["name"] for row in json.loads(said("fused", "--json"))}
+
+
 def test_the_table_has_signatures():
     assert "ct.exp2(x, /, *, flush_to_zero=False)" in said("exp2")
 
