@@ -154,7 +154,7 @@ def run_body(c: Context, s: Scope, terms: dict[str, Term]) -> None:
 
 def _show_enclosing(c: Context, s: Scope) -> None:
     """Show debuggers, in the frame of a closure, its free variables that an enclosing function in tile code assigns."""
-    for name in closures.free_names(s.definition.node) if s.parent is not None else ():
+    for name in sorted(closures.free_names(s.definition.node)) if s.parent is not None else ():
         home = home_of(s.parent, name)
         var = home.vars.get(name) if home is not None else None
         if var is not None and not isinstance(var.term, Unusable) and not is_poisoned(var.term):
@@ -165,7 +165,7 @@ def _show_cells(c: Context, s: Scope, head: int) -> None:
     """Show debuggers, from node `head` of the body on, the free variables that a Python function outside tile code
     assigns. Only those that the program depends on: it is typed again if they change.
     """
-    names = closures.free_names(s.definition.node) if s.cells else ()
+    names = sorted(closures.free_names(s.definition.node)) if s.cells else ()
     free = [(n, s.cells[n]) for n in names if n in s.cells and home_of(s, n) is None]
     shown = [(n, _template(cell.cell_contents)) for n, cell in free if c.dependencies.includes(cell)]
     c.region.nodes[head:head] = [Bind(n, t, c.span, free=True) for n, t in shown if t is not None]

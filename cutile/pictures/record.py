@@ -33,23 +33,27 @@ RUNS = 400  # most runs of elements of one access of a block; of more, the gaps 
 
 
 class Hull(NamedTuple):
-    """The least and the greatest index along each axis of what was touched, one row each; greatest -1: nothing was."""
+    """The least and the greatest index along each axis of what was touched of an array, a row for each block or cell;
+    greatest -1: nothing was. An array without axes has one here, of length 1.
+    """
 
+    rank: int
     low: np.ndarray
     high: np.ndarray
 
     @classmethod
-    def empty(cls, shape: tuple[int, int]) -> Hull:
-        return cls(np.full(shape, FAR), np.full(shape, -1))
+    def empty(cls, rows: int, rank: int) -> Hull:
+        shape = rows, max(rank, 1)
+        return cls(rank, np.full(shape, FAR), np.full(shape, -1))
 
     def boxes(self) -> list[list[list[int]] | None]:
         """Each row as begin and length along each axis, None for nothing."""
-        return [None if (b < 0).any() else np.stack([a, b - a + 1], axis=1).tolist()
+        return [None if (b < 0).any() else np.stack([a, b - a + 1], axis=1).tolist()[:self.rank]
                 for a, b in zip(self.low, self.high, strict=True)]
 
     def with_(self, other: Hull) -> Hull:
         """What either has."""
-        return Hull(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
+        return Hull(self.rank, np.minimum(self.low, other.low), np.maximum(self.high, other.high))
 
 
 @structure(slots=True)
@@ -153,7 +157,7 @@ class Recorder(Watcher):
         cells = prod(self.grid.counts)
         self.blocks_read, self.blocks_written = (np.zeros(cells, np.int64) for _ in range(2))
         shapes = [b.array.shape for b in self.arrays.buffers]
-        self.reached = {effect: [Hull.empty((cells, len(s))) for s in shapes] for effect in (READ, WRITE)}
+        self.reached = {effect: [Hull.empty(cells, len(s)) for s in shapes] for effect in (READ, WRITE)}
 
     def _asked(self, ctx: BlockSet) -> list[tuple[int, Dim3]]:
         """The running blocks that were asked for, each with its position among the running ones."""
@@ -193,20 +197,24 @@ class Recorder(Watcher):
                 np.add.at(counts, cells, size.astype(np.int64))
         for a in total.arrays:
             here = inside & (numbers >= self.arrays.first[a]) & (numbers < self.arrays.first[a + 1])
-            indices = self.arrays.indices(a, np.where(here, numbers, self.arrays.first[a]))
+            indices = self._axes(a, np.where(here, numbers, self.arrays.first[a]))
             for k, index in enumerate(indices):
                 low, high = np.where(here, index, FAR).min(axis=lanes), np.where(here, index, -1).max(axis=lanes)
                 for hull in (self.reached[effect][a] for effect in effects):
                     np.minimum.at(hull.low[:, k], cells, low)
                     np.maximum.at(hull.high[:, k], cells, high)
 
+    def _axes(self, a: int, numbers: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The indices of elements along the axes of a hull."""
+        return self.arrays.indices(a, numbers) or (np.zeros_like(numbers),)
+
     def _widen(self, hulls: dict[tuple[str, int], Hull], access: Access, reached: np.ndarray) -> None:
         """Add the elements that an access of a block reaches to what the block touches."""
         of = self.arrays.arrays(reached)
         for a in np.unique(of).tolist():
-            indices = self.arrays.indices(a, reached[of == a])
+            indices, rank = self._axes(a, reached[of == a]), self.arrays.buffers[a].array.ndim
             for effect in effects_of(access):
-                hull = hulls.setdefault((effect, a), Hull.empty((1, len(indices))))
+                hull = hulls.setdefault((effect, a), Hull.empty(1, rank))
                 for k, index in enumerate(indices):
                     hull.low[0, k] = min(hull.low[0, k], index.min())
                     hull.high[0, k] = max(hull.high[0, k], index.max())

@@ -148,6 +148,17 @@ def test_what_a_block_reads_and_writes(schedule):
 
 
 @ct.kernel
+def from_scalar(x, out):
+    ct.store(out, 0, ct.load(x, (), ()).reshape((1,)))
+
+
+def test_an_array_without_axes_is_only_read():
+    d = of(from_scalar, (1,), np.zeros(()), np.zeros(1))
+    assert (d["cells"]["boxes read"], d["cells"]["boxes written"]) == ([[[]], [None]], [[None], [[[0, 1]]]])
+    assert d["blocks"][0]["reads"] == [{"array": 0, "box": []}]
+
+
+@ct.kernel
 def counted(x):
     ct.atomic_add(x, ct.bid(0) + ct.arange(2, dtype=ct.int32), 1)
 

@@ -227,7 +227,7 @@ function touchedText(number) {
   const words = (atomic ? found.slice(0, 1) : found).map(
     ([box, effect]) =>
       `${{read: "read", write: "write", atomic: "update"}[effect]}${several ? "" : "s"} ` +
-      `[${spans(box)}]`,
+      (box.length ? `[${spans(box)}]` : "it"),
   );
   return words.length ? `${several ? "these blocks" : "this block"} ${words.join(", ")}` : "";
 }
