@@ -138,7 +138,8 @@ class _Printer:
                         f"{self.types(n.results)}{self.at(n.span)} {{")
                 return [head, n.body, "}"]
             case Bind():
-                return [f"{'free' if n.free else 'bind'} {_name(n.name)} = {self.template(n.template)}{self.at(n.span)}"]
+                word = "free" if n.free else "bind"
+                return [f"{word} {_name(n.name)} = {self.template(n.template)}{self.at(n.span)}"]
             case _:
                 operands = " " + self.values(n.operands) if n.operands else ""
                 return [f"{TERMINATOR_NAMES[type(n)]}{operands}{self.at(n.span)}"]

@@ -108,8 +108,8 @@ def _tile_report(site: Site, array: Array, indices: Sequence[np.ndarray], ctx: B
     at = f"the tile at index {index_words(index)} of {words}"
     if any(j < 0 for j in index):
         return Report(f"{site.call}(): {at} has a negative index", name, tuple(begin),
-                      "tile indices count from 0, and are not counted from the end; a border before element 0 is read by "
-                      "ct.gather with padding_value, or from a copy of the array that has one")
+                      "tile indices count from 0, and are not counted from the end; a border before element 0 is read "
+                      "by ct.gather with padding_value, or from a copy of the array that has one")
     if axes:
         return Report(f"{site.call}(): {at} lies wholly outside: it begins at element {index_words(begin)}, and the "
                       f"array has shape {index_words(size)}{_inside_whole(array, begin)}", name, tuple(begin),
