@@ -1169,8 +1169,8 @@ def mul(x: _Tilelike, y: _Tilelike, /, *, rounding_mode: _RoundingMode | None = 
 
     Product of two tiles, element by element: `x * y`.
 
-    A float product that one sum or difference uses, and nothing else, is fused with it: only the sum is rounded
-    [MACH-7]. A `print` or an `assert_` of the product is a use too.
+    A float product that one sum or difference uses, and nothing else, is fused with it [MACH-7]: only the sum is
+    rounded. A `print` or an `assert_` of the product is a use too.
 
     Parameters
     ----------

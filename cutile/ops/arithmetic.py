@@ -246,8 +246,8 @@ def sub(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
 def mul(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """Product of two tiles, element by element: `x * y`.
 
-    A float product that one sum or difference uses, and nothing else, is fused with it: only the sum is rounded
-    [MACH-7]. A `print` or an `assert_` of the product is a use too.
+    A float product that one sum or difference uses, and nothing else, is fused with it [MACH-7]: only the sum is
+    rounded. A `print` or an `assert_` of the product is a use too.
 
     [ARITH-3.dtype]  the result has the promoted dtype and the broadcast shape
     [ARITH-3.restricted]  a restricted float: TileTypeError
