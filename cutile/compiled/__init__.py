@@ -21,11 +21,6 @@ def form(name: str | None) -> Callable | None:
     return _loaded().get(name) if settings.get("COMPILED") else None
 
 
-def known(name: str | None) -> Callable | None:
-    """The compiled form of that name, for code that asks the setting COMPILED itself whenever it uses the form."""
-    return _loaded().get(name)
-
-
 @functools.cache
 def _loaded() -> Mapping[str | None, Callable]:
     try:

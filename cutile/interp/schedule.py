@@ -93,7 +93,7 @@ class CompiledKernel:
         get = settings.get
         key = ("usual", asked, debugger.follows()) if defaults else (
             asked, get("SCHEDULE"), get("BLOCK") is None, get("CHECK"), get("STEP_LIMIT") is None, get("SANITIZE"),
-            get("UNDETERMINED"), get("MEMORY"), get("PROFILE") is None, debugger.follows())
+            get("UNDETERMINED"), get("MEMORY"), get("PROFILE") is None, get("COMPILED"), debugger.follows())
         found = self._made.get(key)
         return self._made.setdefault(key, self._plan(asked)) if found is None else found
 
@@ -107,7 +107,7 @@ class CompiledKernel:
         written = self.elements if stepping else None
 
         def code_with(checks: tuple[str, ...], profiled: bool) -> EmittedCode:
-            key = "code", schedule, check, limited, checks, profiled, written is not None
+            key = "code", schedule, check, limited, checks, profiled, settings.get("COMPILED"), written is not None
             return self._once(key, lambda _: _emitter(schedule).compile_kernel(
                 written or self._extended(schedule, checks, profiled), check=check, step_limit=limited))
 

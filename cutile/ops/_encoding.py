@@ -12,8 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cutile import settings
-from cutile.compiled import form, known
+from cutile.compiled import form
 from cutile.dtypes import DType, bfloat16, bool_, float4_e2m1fn, float16, info, tfloat32
 from cutile.ops._rounding import quiet_top
 
@@ -179,13 +178,17 @@ def stored_bits(x: np.ndarray, dtype: DType) -> np.ndarray:
     return compiled(x) if compiled else _encode(dtype, x)
 
 
-@functools.cache
 def encoder(dtype: DType) -> Callable[[np.ndarray, np.ndarray], None]:
-    """For one dtype, a function (out, x) that puts `stored_bits` into an array, to whose shape they broadcast."""
-    compiled, get = known(_ENCODE.get(dtype)), settings.get
+    """For one dtype, a function (out, x) that puts `stored_bits`, under the settings of now, into an array, to whose
+    shape they broadcast.
+    """
+    return _encoder_by(dtype, form(_ENCODE.get(dtype)))
 
+
+@functools.cache
+def _encoder_by(dtype: DType, compiled: Callable | None) -> Callable[[np.ndarray, np.ndarray], None]:
     def put(out, x):
-        if compiled is None or not get("COMPILED"):
+        if compiled is None:
             out[...] = stored_bits(x, dtype)
         elif (bits := compiled(x, out)) is not out:
             out[...] = bits

@@ -15,8 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cutile import settings
-from cutile.compiled import form, known
+from cutile.compiled import form
 from cutile.dtypes import INFO, DType, bfloat16, float16, float32, float64, info, tfloat32
 from cutile.types import RoundingMode
 
@@ -50,15 +49,19 @@ def round_to(dtype: DType, x, out: np.ndarray | None = None) -> np.ndarray:
     return _round(dtype, x, out)
 
 
-@functools.cache
 def rounding_to(dtype: DType) -> Callable:
-    """`round_to` for one dtype, which is quicker: emitted code calls it after each op."""
-    compiled, carrier, get = known(_FORMS.get((dtype, "f"))), np.dtype(_F32), settings.get
+    """`round_to` for one dtype under the settings of now, which is quicker: emitted code calls it after each op."""
+    return _rounding_by(dtype, form(_FORMS.get((dtype, "f"))))
+
+
+@functools.cache
+def _rounding_by(dtype: DType, compiled: Callable | None) -> Callable:
     if compiled is None:
         return functools.partial(round_to, dtype)
+    carrier = np.dtype(_F32)
 
     def rounded(x):
-        if type(x) is np.ndarray and x.dtype is carrier and get("COMPILED"):
+        if type(x) is np.ndarray and x.dtype is carrier:
             return compiled(x)
         return round_to(dtype, x)
 

@@ -57,7 +57,7 @@ def _fold(x, d, axis, _, *, name):
 
 
 def _prefixes(x, d, axis, backwards, *, name):
-    return scan._accumulate(name, x, Sig((TileType(d, x.shape),), ()), axis, backwards, None, False)
+    return scan._accumulated(name, x, Sig((TileType(d, x.shape),), ()), axis, backwards, None, False)
 
 
 def _along() -> dict[str, tuple[DType, Callable]]:
