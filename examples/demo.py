@@ -16,7 +16,7 @@ from rich.table import Table
 
 EXAMPLES = ("vector_add", "softmax", "layer_norm", "matmul", "gemm", "transpose", "attention", "flash_attention",
             "paged_decode", "histogram", "split_k", "look_back_scan", "image_filter", "digits",
-            "table_statistics", "top_p")
+            "table_statistics", "top_p", "sparse_matrix", "k_means")
 
 
 def numbers(values: tuple) -> str:
