@@ -23,6 +23,21 @@ def doubled(older):
     return newer
 
 
+def large(older):
+    chosen = older > 2
+    return chosen
+
+
+def alike(older, newer):
+    same = older // 2 == newer // 2
+    return same
+
+
+def first(older, newer):
+    less = older < newer
+    return less
+
+
 X = np.arange(1, 6, dtype=np.int32)
 CALLS = {
     "unary_transform": (doubled, lambda o: compute.unary_transform(X, o, doubled, 5), [2, 4, 6, 8, 10]),
@@ -32,7 +47,27 @@ CALLS = {
     "exclusive_scan": (joined, lambda o: compute.exclusive_scan(X, o, joined, np.int32(0), 5), [0, 1, 3, 6, 10]),
     "segmented_reduce": (joined, lambda o: compute.segmented_reduce(
         X, o, 2, np.array([0, 2]), np.array([2, 5]), joined, np.int32(0)), [3, 12, 0, 0, 0]),
+    "select": (large, lambda o: compute.select(X, o, COUNTS, large, 5), [3, 4, 5, 0, 0]),
+    "three_way_partition": (large, lambda o: compute.three_way_partition(
+        X, o, X.copy(), X.copy(), COUNTS, large, lambda v: v > 1, 5), [3, 4, 5, 0, 0]),
+    "unique_by_key": (alike, lambda o: compute.unique_by_key(X, X, o, X.copy(), COUNTS, alike, 5), [1, 2, 4, 0, 0]),
+    "reduce_by_key": (joined, lambda o: compute.reduce_by_key(
+        X // 2, X, X.copy(), o, COUNTS, joined, 5), [1, 5, 9, 0, 0]),
+    "run_length_encode": (alike, lambda o: compute.run_length_encode(
+        X, X.copy(), o, COUNTS, 5, alike), [1, 2, 2, 0, 0]),
+    "merge_sort": (first, lambda o: compute.merge_sort(X[::-1].copy(), None, o, None, 5, first), [1, 2, 3, 4, 5]),
+    "lower_bound": (first, lambda o: compute.lower_bound(X, 5, X, 5, o, first), [0, 1, 2, 3, 4]),
+    "upper_bound": (first, lambda o: compute.upper_bound(X, 5, X, 5, o, first), [1, 2, 3, 4, 5]),
+    "TransformIterator": (doubled, lambda o: compute.reduce_into(
+        compute.TransformIterator(X, doubled), o, 5, compute.OpKind.PLUS), [30, 0, 0, 0, 0]),
 }
+COUNTS = np.zeros(2, np.int32)
+OTHERS = {"histogram_even", "radix_sort", "segmented_sort", "top_k"}  # which take no operator
+
+
+def test_each_algorithm_is_there():
+    names = {n.removeprefix("make_") for n in compute.__all__ if n.startswith("make_")}
+    assert names == {n for n in CALLS if n != "TransformIterator"} | OTHERS
 
 
 @pytest.mark.parametrize("name", CALLS)
