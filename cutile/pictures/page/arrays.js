@@ -150,7 +150,8 @@ function drawArrays() {
         element("span", {className: "muted", textContent: note || bytes(array.bytes)}),
       ),
     );
-    if (state.mode === "block") box.append(element("div", {className: "muted", textContent: touchedText(number)}));
+    if (state.mode === "block")
+      box.append(element("div", {className: "range muted", textContent: touchedText(number)}));
     parent.append(box);
     if (product(array.shape)) drawArray(box, array, number, note);
   }
