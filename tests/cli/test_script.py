@@ -107,7 +107,7 @@ def test_launches_in_other_ways(tmp_path):
     found = script.run(str(file), [], see)
     assert found["total"][0] == 8 * sum(range(8))
     assert seen == [("twice", (2, 1, 1), [*range(8)]), ("twice", (2, 1, 1), [*range(0, 16, 2)]),
-                    ("twice", (2, 1, 1), [*range(0, 32, 4)]), ("reduce_tiles", (1, 1, 1), [*range(0, 64, 8)])]
+                    ("twice", (2, 1, 1), [*range(0, 32, 4)]), ("fold_tiles", (1, 1, 1), [*range(0, 64, 8)])]
     assert script.at_launch(str(file), "twice", [], 2, lambda c: c.args[1].tolist()) == [*range(0, 16, 2)]
 
 

@@ -40,8 +40,8 @@ FAULTS = [
         ("floor division of integers truncates", "cutile/ops/_numeric.py", "q = np.floor_divide(x, y)\n",
          "q = np.floor_divide(x, y)\n"
          "    q = (q + ((np.remainder(x, y) != 0) & ((np.asarray(x) < 0) != (np.asarray(y) < 0)))).astype(q.dtype)\n"),
-        ("argmax gives the last of equal elements", "cutile/ops/reduce.py", "_arg(x, axis, np.argmax, -np.inf",
-         "_arg(x, axis, lambda v, axis: v.shape[axis] - 1 - np.argmax(np.flip(v, axis), axis), -np.inf"),
+        ("argmax gives the last of equal elements", "cutile/ops/reduce.py", "dtype, axis, np.argmax, -np.inf",
+         "dtype, axis, lambda v, axis: v.shape[axis] - 1 - np.argmax(np.flip(v, axis), axis), -np.inf"),
         ("a reverse scan gives its results backwards", "cutile/ops/scan.py",
          "    if reverse:\n        done.reverse()\n", ""),
         ("permute takes the inverse permutation", "cutile/ops/shape.py",
