@@ -3,12 +3,14 @@
 Each test runs in a process of its own, forked after all tests have been collected, so it sees nothing that another
 test left behind, as on a mutant. The folder gets a file for each process with a line of JSON for each test, {"test":
 id, "seconds": …, "lines": {path: [numbers]}}, and early.json, the lines that ran before the first test. Failing tests
-are left out. Needs Python 3.12 and os.fork.
+are left out. Of the tests of one function only some are recorded (`SAMPLE`, spread over its parameters); the others,
+listed in others.json, count as executing what these do. Needs Python 3.12 and os.fork.
 """
 
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
 import sys
@@ -19,12 +21,13 @@ from types import CodeType
 
 import pytest
 
-from tests.mutation.names import functions_by_word, lines_by_word, lines_that_mention
+from tests.mutation.names import functions_by_word, lines_by_word, lines_that_mention, makes_names
 from tests.mutation.processes import finish, shared_out
-from tests.mutation.sites import ROOT, TARGETS, Mutant
+from tests.mutation.sites import ROOT, TARGETS, Mutant, module_name
 
 TOOL = 4  # a tool id that sys.monitoring reserves for no kind of tool
-EARLY = "early.json"
+EARLY, OTHERS = "early.json", "others.json"
+SAMPLE = 3  # how many tests of a function are recorded
 PATIENCE, GRACE = 6, 60.0  # a run may take this many times as long as it should, and this many seconds more
 Line = tuple[str, int]
 
@@ -57,6 +60,13 @@ class Monitor:
         return found
 
 
+def import_all() -> None:
+    """Import what kernels and launches on CPU arrays may need, the mutated modules among it."""
+    rooms = ("ir", "ops", "front", "analysis", "passes", "interp", "gpu/tileir", "runtime")
+    for path in TARGETS + tuple(str(p.relative_to(ROOT)) for r in rooms for p in (ROOT / "cutile" / r).rglob("*.py")):
+        importlib.import_module(module_name(path))
+
+
 class Recorder:
     """A pytest plugin: records the collected tests instead of running them."""
 
@@ -64,10 +74,13 @@ class Recorder:
         self.folder, self.jobs, self.monitor = folder, jobs, Monitor()
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        import_all()  # else each process would import what only a launch needs
         (self.folder / EARLY).write_text(json.dumps(self.monitor.end()))
+        chosen = sample(session.items)
+        (self.folder / OTHERS).write_text(json.dumps([i.nodeid for i in session.items if i not in chosen]))
         gc.collect()
         gc.freeze()
-        finish(shared_out(session.items, self.jobs, self._record))
+        finish(shared_out(list(chosen), self.jobs, self._record))
         return True
 
     def _record(self, item: pytest.Item) -> None:
@@ -88,6 +101,18 @@ class Recorder:
             os._exit(outcome.failed)
         if os.waitpid(pid, 0)[1]:
             print(f"left out, it fails without a mutant: {item.nodeid}", flush=True)
+
+
+def function_of(test: str) -> str:
+    return test.partition("[")[0]
+
+
+def sample(items: Iterable[pytest.Item]) -> dict[pytest.Item, None]:
+    """SAMPLE tests of each function, the first of each function first."""
+    of: dict[str, list[pytest.Item]] = defaultdict(list)
+    for i in items:
+        of[function_of(i.nodeid)].append(i)
+    return {tests[k * len(tests) // SAMPLE]: None for k in range(SAMPLE) for tests in of.values()}
 
 
 class _Outcome:
@@ -113,25 +138,31 @@ def record(arguments: list[str], folder: Path, jobs: int) -> None:
 
 
 class Coverage:
-    """The recorded tests of the lines that these mutants need."""
+    """The tests of the lines that these mutants need."""
 
     def __init__(self, folder: Path, mutants: Iterable[Mutant]):
         mutants = list(mutants)
         wanted = set().union(*map(_lines_of, mutants), *(n for m in mutants for n in lines_by_word(m).values()))
+        others: dict[str, list[str]] = defaultdict(list)
+        for t in json.loads((folder / OTHERS).read_text()):
+            others[function_of(t)].append(t)
         self.seconds: dict[str, float] = {}
+        self.recorded: set[str] = set()
         self.tests: dict[Line, set[str]] = defaultdict(set)
         for part in sorted(folder.glob("*.jsonl")):
             with part.open() as f:
                 for row in map(json.loads, f):
-                    self.seconds[row["test"]] = row["seconds"]
+                    like = others[function_of(row["test"])]
+                    self.recorded.add(row["test"])
+                    self.seconds |= dict.fromkeys([row["test"], *like], row["seconds"])
                     for line in wanted & _flat(row["lines"]):
-                        self.tests[line].add(row["test"])
+                        self.tests[line].update([row["test"]], like)
         if not self.seconds:
             raise SystemExit(f"no test is recorded in {folder}")
         self._by_word: dict[str, set[str]] = {}  # tests by the words of their text
         self._functions: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))  # tests, by file
         for t in self.seconds:
-            self._functions[t.partition("::")[0]][t.partition("[")[0]].append(t)
+            self._functions[t.partition("::")[0]][function_of(t)].append(t)
         self._early = _flat(json.loads((folder / EARLY).read_text()))
 
     def early(self, m: Mutant) -> bool:
@@ -142,12 +173,21 @@ class Coverage:
         """The tests that execute the mutated statement, or code that uses what it makes at import."""
         return set().union(*(self.tests[line] for line in _lines_of(m)))
 
-    def ordered(self, m: Mutant, all_tests: bool) -> list[str]:
-        """The tests that execute the mutated code, or all tests. Tests related to one of its words come first,
-        beginning with the rarest word; then those that execute it, then the others. Each part is spread over files.
+    def needed(self, m: Mutant) -> set[str]:
+        """The tests that can notice the mutant: those of `of`, or all if the statement, or code that uses what it
+        makes, runs before the tests.
         """
         own = self.of(m)
-        tests = self.seconds.keys() if all_tests else own
+        if not self.early(m):
+            return own
+        uses = _lines_of(m) - {(m.path, n) for n in m.lines}
+        return own if m.at_import and makes_names(m.path, m.lines) and not uses & self._early else set(self.seconds)
+
+    def ordered(self, m: Mutant) -> list[str]:
+        """The tests that can notice the mutant. Those related to one of its words come first, beginning with the
+        rarest word; then those that execute it, then the others. Each part is spread over files.
+        """
+        own, tests = self.of(m), self.needed(m)
         near = sorted((self._near(word, lines) & tests for word, lines in lines_by_word(m).items()), key=len)
         out: dict[str, None] = {}
         for group in (*near, own, tests):
@@ -167,9 +207,8 @@ class Coverage:
         of_file: Counter[str] = Counter()
         ranked, placed = [], []
         for t in sorted(tests, key=lambda t: (self.seconds[t], t)):
-            function = t.partition("[")[0]
-            ranked.append((of_function[function], self.seconds[t], t))
-            of_function[function] += 1
+            ranked.append((of_function[function_of(t)], self.seconds[t], t))
+            of_function[function_of(t)] += 1
         for _, seconds, t in sorted(ranked):
             file = t.partition("::")[0]
             placed.append((of_file[file], seconds, t))

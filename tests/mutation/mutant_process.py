@@ -21,7 +21,8 @@ from types import CodeType, FunctionType
 
 import pytest
 
-from tests.mutation.sites import ROOT, TARGETS, Mutant
+from tests.mutation.lines import import_all
+from tests.mutation.sites import ROOT, TARGETS, Mutant, module_name
 
 TIME = "too much time"
 FAULT = "fault of the tool: "
@@ -59,17 +60,14 @@ def forked(work: Callable[[Callable[[str], None]], None], limit: float) -> str |
     return told or (f"the process ended with {ended[1]}" if ended[1] else None)
 
 
-def module_name(path: str) -> str:
-    return path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-
-
 # ------------------------------------------------------------------ what runs before the tests do
 
 
-def before_tests(m: Mutant, ids: list[str], limit: float, *, arguments: Sequence[str] = ()) -> str | None:
+def before_tests(m: Mutant | None, ids: list[str], limit: float, *, arguments: Sequence[str] = ()) -> str | None:
     """The test, among these, that fails when the mutated text is imported. pytest gets these arguments, too."""
     def work(tell):
-        sys.meta_path.insert(0, _Mutated(m))
+        if m is not None:
+            sys.meta_path.insert(0, _Mutated(m))
         files = dict.fromkeys(t.partition("::")[0] for t in ids)
         code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", *arguments, *files], plugins=[_Only(ids, tell)])
         if code == pytest.ExitCode.USAGE_ERROR:
@@ -123,8 +121,7 @@ class Collected:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self.items = {i.nodeid: i for i in session.items}
-        for t in TARGETS:  # some are imported only by the first launch
-            importlib.import_module(module_name(t))
+        import_all()  # some are imported only by the first launch
         names = {str(ROOT / t) for t in TARGETS}
         self.functions = [f for f in gc.get_objects()
                           if isinstance(f, FunctionType) and f.__code__.co_filename in names]
@@ -133,10 +130,11 @@ class Collected:
         self.loop(self)
         return True
 
-    def killer(self, m: Mutant, ids: list[str], limit: float) -> str | None:
+    def killer(self, m: Mutant | None, ids: list[str], limit: float) -> str | None:
         """The test, among these, that fails when functions have the mutated code."""
         def work(tell):
-            self.mutate(m)
+            if m is not None:
+                self.mutate(m)
             failed = []
             items = [self.items[i] for i in ids]
             items[0].config.pluginmanager.register(_Failures(failed))

@@ -52,16 +52,42 @@ def _mentioned(s: ast.AST) -> set[tuple[str, int]]:
             | {(n.attr, n.lineno) for n in ast.walk(s) if isinstance(n, ast.Attribute)})
 
 
-def lines_that_mention(path: str, numbers: tuple[int, ...]) -> set[Line]:
-    """Lines of functions that use, directly or through other names, the definitions at these lines of a file."""
-    binds, lines, derived = _uses()
-    todo = {name for n in numbers for name in binds[path, n]}
-    seen: set[str] = set()
+def makes_names(path: str, numbers: tuple[int, ...]) -> bool:
+    """Whether these lines are of assignments to names which only mutated files mention: then nothing but the lines
+    that mention them can tell what was assigned.
+    """
+    of = [s for s in ast.parse((ROOT / path).read_text()).body
+          if any(s.lineno <= n <= s.end_lineno for n in numbers)]
+    names = set().union(*map(_bound, of))
+    return bool(names) and all(isinstance(s, ast.Assign | ast.AnnAssign) for s in of) and not (
+        _closure(names) & _elsewhere())
+
+
+@functools.cache
+def _elsewhere() -> set[str]:
+    """The names that files of the package mention which are not mutated, and that mutated ones import as another."""
+    paths = {*TARGETS, *(str(p.relative_to(ROOT)) for p in (ROOT / "cutile").rglob("*.py"))}
+    trees = {p: ast.parse((ROOT / p).read_text()) for p in paths}
+    renamed = {a.name for p in TARGETS for n in ast.walk(trees[p]) if isinstance(n, ast.ImportFrom)
+               for a in n.names if a.asname not in (None, a.name)}
+    return renamed.union(*({name for name, _ in _mentioned(trees[p])} for p in paths.difference(TARGETS)))
+
+
+def _closure(names: set[str]) -> set[str]:
+    """These names and those that module-level code derives from them."""
+    derived = _uses()[2]
+    todo, seen = set(names), set()
     while todo:
         name = todo.pop()
         seen.add(name)
         todo |= derived[name] - seen
-    return {line for name in seen for line in lines[name]}
+    return seen
+
+
+def lines_that_mention(path: str, numbers: tuple[int, ...]) -> set[Line]:
+    """Lines of functions that use, directly or through other names, the definitions at these lines of a file."""
+    binds, lines, _ = _uses()
+    return {line for name in _closure({name for n in numbers for name in binds[path, n]}) for line in lines[name]}
 
 
 # ------------------------------------------------------------------ words

@@ -40,6 +40,7 @@ from tests.mutation.processes import apart, finish, shared_out
 from tests.mutation.sites import GROUPS, ROOT, Mutant, draw, why_equivalent
 
 SEED, COUNT = 3, 300
+FIRST = 24  # so many tests run before the others are collected
 TESTS = ("conformance", "tests/mutation/generated_programs.py")
 
 
@@ -123,7 +124,7 @@ def read(folder: Path, group: str, seed: int, count: int) -> list[Drawn]:
 
 
 IDENTITY = ("path", "code", "what")  # a mutant's, wherever its line stands
-Killer = Callable[[Mutant, list[str], float], str | None]
+Killer = Callable[[Mutant | None, list[str], float], str | None]
 
 
 @dataclass
@@ -144,46 +145,60 @@ class Trial:
     def run(self, todo: list[Drawn]) -> None:
         """Try these mutants, those that take long first."""
         self.coverage = Coverage(self.judge.lines(self.folder), [d.mutant for d in todo])
-        tests = {id(d): self.coverage.of(d.mutant) for d in todo}
+        tests = {id(d): self.coverage.needed(d.mutant) for d in todo}
         todo = sorted(todo, key=lambda d: -self.coverage.limit(tests[id(d)]))
         early = [d for d in todo if self.coverage.early(d.mutant)]
         late = [d for d in todo if not self.coverage.early(d.mutant)]
         killer = functools.partial(mutant_process.before_tests, arguments=["--impl", self.judge.impl])
-        first = shared_out(early, self.jobs, lambda d: self.verdict(d, killer, all_tests=True))
+        first = shared_out(early, self.jobs, lambda d: self.verdict(d, killer))
         if self.jobs == 1:
             finish(first)
             first = []
         code = pytest.main(["--impl", self.judge.impl, *self.tests, "-q", "-s", "-p", "no:cacheprovider"],
                            plugins=[mutant_process.Collected(lambda c: finish(shared_out(
-                               late, self.jobs, lambda d: self.verdict(d, c.killer, all_tests=False))))])
+                               late, self.jobs, lambda d: self.verdict(d, c.killer))))])
         finish(first)
         if code:
             raise RuntimeError(f"pytest ended with {code}")
 
-    def verdict(self, d: Drawn, killer: Killer, all_tests: bool) -> None:
+    def verdict(self, d: Drawn, killer: Killer) -> None:
         """Try a mutant and write the verdict: the test that killed it, if any, how many tests ran at most, how many
         more there are, and the seconds.
 
-        No more tests begin once those that ran should have taken `budget` seconds. With `all_tests` not only tests
-        that execute the mutated code run. After the deadline there is no verdict.
+        The first tests run alone, since collecting only theirs takes less time. No more tests begin once those that
+        ran should have taken `budget` seconds. After the deadline there is no verdict.
         """
         began = time.monotonic()
-        tests = self.coverage.ordered(d.mutant, all_tests)
+        tests = self.coverage.ordered(d.mutant)
         some = list(self.coverage.within(tests, self.budget))
-        limit = self.coverage.limit(some)
         found = None
-        if some:
-            if (left := self.deadline - began) <= 0:
-                return
-            found = killer(d.mutant, some, min(limit, left))
-            if found == mutant_process.TIME and left < limit:
-                return
+        for part in (some[:FIRST], some[FIRST:]):
+            while part:
+                if (left := self.deadline - time.monotonic()) <= 0:
+                    return
+                limit = self.coverage.limit(part)
+                found = killer(d.mutant, part, min(limit, left))
+                if found == mutant_process.TIME and left < limit:
+                    return
+                if found not in part or self.passes(found, killer):
+                    break
+                part.remove(found)
+                found = None
+            if found:
+                break
         row = {**{k: getattr(d.mutant, k) for k in IDENTITY}, "judge": self.judge.impl, "killer": found,
                "tests": len(some), "left": len(tests) - len(some), "seconds": round(time.monotonic() - began, 1)}
         with (self.folder / f"{d.group}.jsonl").open("a") as f:
             f.write(json.dumps(row, ensure_ascii=False) + "\n")
         said = "killed" if found else "SURVIVED"
         print(f"{d.group} {d.number:4} {said} {row['seconds']:6.1f} s  {d.mutant}", flush=True)
+
+
+    def passes(self, test: str, killer: Killer) -> bool:
+        """Whether the test passes without a mutant."""
+        if test not in self.coverage.recorded and killer(None, [test], self.coverage.limit([test])) is None:
+            self.coverage.recorded.add(test)
+        return test in self.coverage.recorded
 
 
 def table(drawn: Iterable[Drawn]) -> str:

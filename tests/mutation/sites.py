@@ -49,6 +49,10 @@ GROUPS = {
 TARGETS = tuple(dict.fromkeys(path for group in GROUPS.values() for path in group))
 
 
+def module_name(path: str) -> str:
+    return path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
+
 @dataclass(frozen=True, slots=True)
 class Mutant:
     """`path` with its characters start … end-1 replaced. `lines` are those of the statement; at import it runs before

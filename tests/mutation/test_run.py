@@ -57,7 +57,7 @@ def test_verdicts_of_changed_mutants_do_not_count(monkeypatch, tmp_path):
 
 def trial(folder, deadline=math.inf, budget=math.inf) -> run.Trial:
     t = run.Trial(FIRST, folder, [], budget, deadline, 1)
-    t.coverage = SimpleNamespace(ordered=lambda m, all_tests: ["t", "u", "v"] if all_tests else ["t"],
+    t.coverage = SimpleNamespace(ordered=lambda m: ["t", "u", "v"], recorded={"t", "u"},
                                  within=lambda tests, _: tests, limit=lambda tests: 100.0 * len(tests))
     return t
 
@@ -69,16 +69,30 @@ def test_what_a_judge_says_is_written(tmp_path):
         given.append((tests, limit))
         return "u"
 
-    trial(tmp_path).verdict(drawn(0, "a"), killer, all_tests=True)
+    trial(tmp_path).verdict(drawn(0, "a"), killer)
     assert given == [(["t", "u", "v"], 300.0)]
     written = json.loads((tmp_path / "passes.jsonl").read_text())
     assert written | {"seconds": 0} == row(FIRST, "u") | {"tests": 3, "seconds": 0}
 
 
+def test_the_first_tests_run_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "FIRST", 1)
+    given = []
+    trial(tmp_path).verdict(drawn(0, "a"), lambda m, tests, limit: given.append(tests))
+    assert given == [["t"], ["u", "v"]]
+
+
+def test_a_test_that_fails_without_a_mutant_does_not_kill(tmp_path):
+    trial(tmp_path).verdict(drawn(0, "a"), lambda m, tests, limit: "v" if "v" in tests else None)
+    assert json.loads((tmp_path / "passes.jsonl").read_text())["killer"] is None
+    trial(tmp_path).verdict(drawn(0, "b"), lambda m, tests, limit: "v" if m and "v" in tests else None)
+    assert json.loads((tmp_path / "passes.jsonl").read_text().splitlines()[1])["killer"] == "v"
+
+
 def test_after_the_deadline_there_is_no_verdict(tmp_path):
-    trial(tmp_path, deadline=0).verdict(drawn(0, "a"), None, all_tests=False)
+    trial(tmp_path, deadline=0).verdict(drawn(0, "a"), None)
     soon = run.time.monotonic() + 5
-    trial(tmp_path, deadline=soon).verdict(drawn(0, "a"), lambda *_: mutant_process.TIME, all_tests=False)
+    trial(tmp_path, deadline=soon).verdict(drawn(0, "a"), lambda *_: mutant_process.TIME)
     assert not list(tmp_path.iterdir())
 
 
@@ -112,7 +126,7 @@ def sources(monkeypatch, tmp_path):
             monkeypatch.setattr(module, "ROOT", folder)
             monkeypatch.setattr(module, "TARGETS", tuple(f"{n}.py" for n in texts))
 
-    caches = names._uses, names._lines_by_word, names.functions_by_word
+    caches = names._uses, names._elsewhere, names._lines_by_word, names.functions_by_word
     for c in caches:
         c.cache_clear()
     yield write
@@ -127,17 +141,51 @@ def test_records_of_several_processes_are_one(tmp_path, sources):
             json.dumps({"test": t, "seconds": s, "lines": {"a.py": [1] if t != "w" else [2]}}) + "\n"
             for t, s in tests.items()))
     (tmp_path / lines.EARLY).write_text('{"a.py": [2]}')
+    (tmp_path / lines.OTHERS).write_text("[]")
     coverage = lines.Coverage(tmp_path, [mutant("a")])
     assert coverage.of(mutant("a")) == {"v", "u", "t"} and not coverage.early(mutant("a"))
     assert coverage.seconds == {"t": 1.0, "u": 0.5, "v": 0.1, "w": 3}
     (tmp_path / lines.EARLY).write_text('{"a.py": [1]}')
     assert lines.Coverage(tmp_path, [mutant("a")]).early(mutant("a"))
     (tmp_path / "none").mkdir()
+    (tmp_path / "none" / lines.OTHERS).write_text('["t"]')
     with pytest.raises(SystemExit, match="no test is recorded"):
         lines.Coverage(tmp_path / "none", [])
 
 
-def test_tests_of_the_mutated_words_come_first(tmp_path, sources):
+class Item:
+    def __init__(self, nodeid):
+        self.nodeid = nodeid
+
+
+def test_some_tests_of_each_function_are_recorded(monkeypatch):
+    monkeypatch.setattr(lines, "SAMPLE", 2)
+    chosen = lines.sample([Item("t[1]"), Item("t[2]"), Item("u"), Item("t[3]"), Item("t[4]")])
+    assert [i.nodeid for i in chosen] == ["t[1]", "u", "t[3]"]
+
+
+def test_other_tests_of_a_function_count_like_those_recorded(tmp_path, sources):
+    sources(a="x = 1")
+    (tmp_path / "1.jsonl").write_text('{"test": "t[1]", "seconds": 2, "lines": {"a.py": [1]}}\n')
+    (tmp_path / lines.EARLY).write_text("{}")
+    (tmp_path / lines.OTHERS).write_text('["t[2]", "u"]')
+    coverage = lines.Coverage(tmp_path, [mutant("a")])
+    assert coverage.of(mutant("a")) == {"t[1]", "t[2]"} and coverage.seconds == {"t[1]": 2, "t[2]": 2}
+    assert coverage.recorded == {"t[1]"}
+
+
+def test_what_is_made_at_import_is_noticed_by_what_uses_it(tmp_path, sources):
+    sources(a="TABLE = (1, 2, 3)\nMORE = TABLE\ndef f():\n    MORE\ndef g():\n    2\n")
+    (tmp_path / "1.jsonl").write_text(
+        "".join(f'{{"test": "{t}", "seconds": 1, "lines": {{"a.py": [{n}]}}}}\n' for t, n in (("uses", 4), ("not", 6))))
+    (tmp_path / lines.OTHERS).write_text("[]")
+    cell = next(m for site in sites.mutants("a.py") for m in site if m.kind == "table")
+    for early, needed in ({"a.py": [1, 2]}, {"uses"}), ({"a.py": [1, 2, 4]}, {"uses", "not"}):
+        (tmp_path / lines.EARLY).write_text(json.dumps(early))
+        assert lines.Coverage(tmp_path, [cell]).needed(cell) == needed
+
+
+def test_tests_of_the_mutated_words_come_first(tmp_path, sources, monkeypatch):
     sources(a="OPS = {\n  'first': 10,\n  'second': 11,\n}\ndef f():\n    lower('second')\n",
             t="@mark('first')\ndef test_1(): pass\ndef test_2(): pass\n")
     with (tmp_path / "1.jsonl").open("w") as f:
@@ -145,13 +193,14 @@ def test_tests_of_the_mutated_words_come_first(tmp_path, sources):
                                     ("u.py::test_c[2]", 0.3, 5), ("t.py::test_1", 5, 5), ("t.py::test_2", 0.5, 5)):
             f.write(json.dumps({"test": test, "seconds": seconds, "lines": {"a.py": [line]}}) + "\n")
     (tmp_path / lines.EARLY).write_text("{}")
+    (tmp_path / lines.OTHERS).write_text("[]")
     table, number = (next(m for site in sites.mutants("a.py") for m in site if m.what == what)
                      for what in ("'first': 10 → 11", "11 → 12"))
     coverage = lines.Coverage(tmp_path, [table, number])
     rest = ["u.py::test_a", "t.py::test_2", "u.py::test_c[1]", "u.py::test_b", "u.py::test_c[2]"]  # one of each file
-    assert coverage.ordered(table, all_tests=True) == ["t.py::test_1", *rest]  # it has the word
-    assert coverage.ordered(number, all_tests=True)[0] == "u.py::test_b"  # it executes a line with the word
-    assert coverage.ordered(number, all_tests=False) == []
+    monkeypatch.setattr(lines, "makes_names", lambda path, numbers: False)
+    assert coverage.ordered(table) == ["t.py::test_1", *rest]  # it has the word
+    assert coverage.ordered(number)[0] == "u.py::test_b"  # it executes a line with the word
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring is new in Python 3.12")
