@@ -6,7 +6,8 @@
 
 FOLDER gets what each test executes (lines-…, recorded first if missing) and the verdicts (GROUP.jsonl). Judges try
 the mutants of a group one after another, until one kills: the suite and the referee's programs on the interpreter,
-the same through bytecode, the same after each pass.
+through bytecode, through bytecode without checks of bounds, after each pass, through older bytecode that begins
+reductions with their identities; and all operations of Tile IR as NVIDIA's disassembler reads them.
 
 Mutants that equivalent.txt lists are drawn and run like others but not counted, and as many more are drawn. If a test
 kills one of them, the list is wrong.
@@ -46,19 +47,27 @@ TESTS = ("conformance", "tests/mutation/generated_programs.py")
 
 @dataclass(frozen=True)
 class Judge:
-    """An implementation on which the tests run, and the groups whose mutants it tries."""
+    """An implementation on which the tests run, and the groups whose mutants it tries; or tests of their own."""
 
-    impl: str
+    name: str
     groups: tuple[str, ...]
+    tests: tuple[str, ...] = ()
 
     def lines(self, folder: Path) -> Path:
-        return folder / f"lines-{self.impl.rpartition(':')[2]}"
+        return folder / f"lines-{self.name.rpartition(':')[2].replace(' ', '-')}"
+
+    def arguments(self, tests: Sequence[str]) -> list[str]:
+        """What pytest gets, to run tests on this implementation."""
+        return list(self.tests) or ["--impl", self.name, *tests]
 
 
 JUDGES = (
     Judge("cutile:interp", ("ops", "front")),
     Judge("tests.tileir_eval.adapter:Disassembled", ("front", "passes", "tileir")),
+    Judge("tests.tileir_eval.adapter:Unchecked", ("passes",)),
     Judge("tests.passes.adapter:EachPass", ("passes",)),
+    Judge("tests.tileir_eval.adapter:Oldest", ("tileir",)),
+    Judge("each operation, disassembled", ("tileir",), ("tests/gpu/tileir/test_operations.py",)),
 )
 
 
@@ -81,7 +90,7 @@ class Drawn:
         return bool(self.killer) or all(self.tried_by(j) for j in JUDGES if self.group in j.groups)
 
     def tried_by(self, judge: Judge) -> bool:
-        return any(r["judge"] == judge.impl for r in self.rows)
+        return any(r["judge"] == judge.name for r in self.rows)
 
 
 def main() -> None:
@@ -119,7 +128,7 @@ def read(folder: Path, group: str, seed: int, count: int) -> list[Drawn]:
     out = folder / f"{group}.jsonl"
     rows = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
     found = {(*(r[k] for k in IDENTITY), r["judge"]): r for r in rows}
-    return [Drawn(group, i, m, [found[k] for j in JUDGES if (k := (m.path, m.code, m.what, j.impl)) in found])
+    return [Drawn(group, i, m, [found[k] for j in JUDGES if (k := (m.path, m.code, m.what, j.name)) in found])
             for i, m in enumerate(draw(GROUPS[group], seed, count))]
 
 
@@ -140,7 +149,7 @@ class Trial:
 
     def record(self) -> None:
         """Record what the tests execute, if that is missing."""
-        record(["--impl", self.judge.impl, *self.tests], self.judge.lines(self.folder), self.jobs)
+        record(self.judge.arguments(self.tests), self.judge.lines(self.folder), self.jobs)
 
     def run(self, todo: list[Drawn]) -> None:
         """Try these mutants, those that take long first."""
@@ -149,12 +158,12 @@ class Trial:
         todo = sorted(todo, key=lambda d: -self.coverage.limit(tests[id(d)]))
         early = [d for d in todo if self.coverage.early(d.mutant)]
         late = [d for d in todo if not self.coverage.early(d.mutant)]
-        killer = functools.partial(mutant_process.before_tests, arguments=["--impl", self.judge.impl])
+        killer = functools.partial(mutant_process.before_tests, arguments=self.judge.arguments(()))
         first = shared_out(early, self.jobs, lambda d: self.verdict(d, killer))
         if self.jobs == 1:
             finish(first)
             first = []
-        code = pytest.main(["--impl", self.judge.impl, *self.tests, "-q", "-s", "-p", "no:cacheprovider"],
+        code = pytest.main([*self.judge.arguments(self.tests), "-q", "-s", "-p", "no:cacheprovider"],
                            plugins=[mutant_process.Collected(lambda c: finish(shared_out(
                                late, self.jobs, lambda d: self.verdict(d, c.killer))))])
         finish(first)
@@ -186,7 +195,7 @@ class Trial:
                 found = None
             if found:
                 break
-        row = {**{k: getattr(d.mutant, k) for k in IDENTITY}, "judge": self.judge.impl, "killer": found,
+        row = {**{k: getattr(d.mutant, k) for k in IDENTITY}, "judge": self.judge.name, "killer": found,
                "tests": len(some), "left": len(tests) - len(some), "seconds": round(time.monotonic() - began, 1)}
         with (self.folder / f"{d.group}.jsonl").open("a") as f:
             f.write(json.dumps(row, ensure_ascii=False) + "\n")

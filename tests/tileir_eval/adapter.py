@@ -13,7 +13,7 @@ class TileIR(Adapter):
     name = "cutile:tileir"
     module = "cutile"
     features = frozenset({"cpu arrays", "float4 arrays", "measured", "overlap", "assertion errors"})
-    options: dict[str, bool] = {}  # of evaluate()
+    options: dict[str, Any] = {}  # of run() in kernels.py
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,3 +46,10 @@ class Disassembled(Ordered):
 
     name = "cutile:tileir, disassembled"
     options = {**Ordered.options, "disassembled": True}
+
+
+class Oldest(Disassembled):
+    """In the oldest bytecode that every target takes, which lacks some operations; reductions begin with identities."""
+
+    name = "cutile:tileir, 13.3"
+    options = {**Disassembled.options, "version": "13.3", "identities": True}

@@ -46,13 +46,13 @@ def _facts(t, x):
     return None
 
 
-def bytecode_of(kernel: Kernel, leaves: Sequence[Any]) -> bytes:
+def bytecode_of(kernel: Kernel, leaves: Sequence[Any], version: str = VERSION) -> bytes:
     """The bytecode, for every target, that a launch of a typed kernel with these arguments compiles to."""
-    facts = facts_of(kernel, leaves)
+    key = facts_of(kernel, leaves), version
     known = _compiled.setdefault(kernel, {})
-    if facts not in known:
-        known[facts] = to_bytecode(kernel, facts, None, VERSION, symbol=SYMBOL)
-    return known[facts]
+    if key not in known:
+        known[key] = to_bytecode(kernel, key[0], None, version, symbol=SYMBOL)
+    return known[key]
 
 
 def variant_of(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any]) -> Kernel | None:
@@ -69,8 +69,9 @@ def _dims(x: Any) -> Any:
 
 
 def run(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any], *, disassembled: bool = False,
-        unchecked: bool = False, tell: Callable[[bool], None] = lambda variant: None, **options: bool) -> None:
-    """`cutile.interp.launch`, by way of bytecode; `options` are those of `evaluate`.
+        unchecked: bool = False, version: str = VERSION, tell: Callable[[bool], None] = lambda variant: None,
+        **options: bool) -> None:
+    """`cutile.interp.launch`, by way of bytecode of a version; `options` are those of `evaluate`.
 
     disassembled  NVIDIA's disassembler must read the bytecode as our reader does
     unchecked     the program without checks of bounds runs, where it may; `tell` is called with whether it does
@@ -82,7 +83,7 @@ def run(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any], *, di
     for p, name, x in zip(kernel.params, kernel.param_names, leaves, strict=True):
         if p in stored and not all(a.flags.writeable for a in (x if isinstance(x, list) else [x])):
             raise TypeError(f"the kernel stores to parameter `{name}`, but the array given for it is read-only")
-    bytecode = bytecode_of(kernel, leaves)
+    bytecode = bytecode_of(kernel, leaves, version)
     if disassembled:
         check(bytecode)
     try:
