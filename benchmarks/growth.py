@@ -4,7 +4,7 @@
     python benchmarks/growth.py lines calls --to 4000
 
 Each kind is a kernel of one shape at doubling sizes. For each size, processes of its own prepare the kernel once, and
-the least time counts. The stages `batch` and `block` are a first launch in that schedule, `export` is making the
+the least processor time counts. The stages `batch` and `block` are a first launch in that schedule, `export` is making the
 bytecode for sm_90. A row shows seconds and MB at each size, and the cost of the last doubling as ratios. The script
 fails if a ratio is more than `BAR`, except for seconds and MB below `SMALLEST`.
 """
@@ -102,7 +102,7 @@ def _kernel(params: str, *body: str) -> str:
 
 
 def prepare(kind: str, n: int, stage: str) -> dict[str, float]:
-    """Seconds and MB that this process takes to prepare one kernel."""
+    """Seconds of processor time and MB that this process takes to prepare one kernel."""
     import io
     import linecache
     import resource
@@ -123,14 +123,14 @@ def prepare(kind: str, n: int, stage: str) -> dict[str, float]:
         k = make(text, name)
         out = np.zeros(8, np.int32)
         args = (out, *[3] * (len(k.parameters) - 1))
-        t = time.perf_counter()
+        t = time.process_time()
         if stage == "export":
             signature = KernelSignature.from_kernel_args(k, args, CallingConvention.cutile_python_v2())
             export_kernel(k, [signature.with_symbol("k")], io.BytesIO(), gpu_code="sm_90",
                           output_format="tileir_bytecode", bytecode_version="13.1")
         else:
             ct.launch(None, (2,), k, args)
-        return time.perf_counter() - t
+        return time.process_time() - t
 
     def peak() -> float:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

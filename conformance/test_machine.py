@@ -191,6 +191,81 @@ def named(x, y, z):
     return q - z
 
 
+def of_own(x, y):
+    """A product of values that only this function sees."""
+    a, b = x + 0, y + 0
+    return a * b
+
+
+def of_own_below(x, y):
+    c = of_own(x + 0, y)
+    return c
+
+
+def two_of_own(x, y):
+    """Two products that share a factor."""
+    a = x + 0
+    return a * y, z_first(a, y + 0), a * (y + 0)
+
+
+def z_first(x, y):
+    return y, x * y
+
+
+def unless_many(x, y):
+    if ct.num_blocks(0) > 9:
+        return x
+    return x * y
+
+
+def from_loop(x, y):
+    while True:
+        return x * y
+
+
+def less(p, z):
+    return p - z
+
+
+def less_in_if(p, z):
+    r = z
+    if ct.num_blocks(0) > 0:
+        r = p - z
+    return r
+
+
+def of_two(x, y, z):
+    """Both products are fused, and the middle one, which nobody uses, is not in the way."""
+    p, _, q = two_of_own(x, y)
+    return ((p - z) + (q - z)) * 0.5
+
+
+def result_used_twice(x, y, z):
+    p = of_own(x, y)
+    return (p - z) + (p - p)
+
+
+def result_used_inside(x, y, z):
+    p = used_and_returned(x, y)
+    return p[0] - z + (p[1] - p[1])
+
+
+def used_and_returned(x, y):
+    p = x * y
+    return p, p + 1
+
+
+def second_of_two(x, y, z):
+    return z_first(x, y)[1] - z
+
+
+def called_in_loop(x, y, z):
+    s = z
+    for i in range(1):
+        s = of_own(x, y) - s
+    return s
+
+
 RN, RZ = ct.RoundingMode.RN, ct.RoundingMode.RZ
 
 
@@ -218,7 +293,12 @@ RN, RZ = ct.RoundingMode.RN, ct.RoundingMode.RZ
     pytest.param(named, 1, marks=clause("MACH-7.named")),
     pytest.param(with_loop, 1, marks=clause("MACH-7.enclosing")),
     pytest.param(with_if, 1, marks=clause("MACH-7.enclosing")),
-    pytest.param(lambda x, y, z: product(x, y) - z, 1, marks=clause("MACH-7.call"))])
+    *(pytest.param(f, want, marks=clause("MACH-7.call")) for f, want in (
+        (lambda x, y, z: product(x, y) - z, 1), (lambda x, y, z: z - of_own(x, y), -1),
+        (lambda x, y, z: of_own_below(x, y) - z, 1), (lambda x, y, z: unless_many(x, y) - z, 0),
+        (lambda x, y, z: from_loop(x, y) - z, 0), (lambda x, y, z: less(x * y, z), 1), (lambda x, y, z: less(of_own(x, y), z), 1),
+        (lambda x, y, z: less_in_if(of_own(x, y), z), 1), (of_two, 1), (result_used_twice, 0),
+        (result_used_inside, 0), (second_of_two, 1), (called_in_loop, 1)))])
 def test_fusion(f, want):
     assert sign_of_error(f) == want
 
