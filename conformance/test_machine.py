@@ -296,7 +296,8 @@ RN, RZ = ct.RoundingMode.RN, ct.RoundingMode.RZ
     *(pytest.param(f, want, marks=clause("MACH-7.call")) for f, want in (
         (lambda x, y, z: product(x, y) - z, 1), (lambda x, y, z: z - of_own(x, y), -1),
         (lambda x, y, z: of_own_below(x, y) - z, 1), (lambda x, y, z: unless_many(x, y) - z, 0),
-        (lambda x, y, z: from_loop(x, y) - z, 0), (lambda x, y, z: less(x * y, z), 1), (lambda x, y, z: less(of_own(x, y), z), 1),
+        (lambda x, y, z: from_loop(x, y) - z, 0), (lambda x, y, z: less(x * y, z), 1),
+        (lambda x, y, z: less(of_own(x, y), z), 1),
         (lambda x, y, z: less_in_if(of_own(x, y), z), 1), (of_two, 1), (result_used_twice, 0),
         (result_used_inside, 0), (second_of_two, 1), (called_in_loop, 1)))])
 def test_fusion(f, want):
