@@ -106,10 +106,11 @@ PAIRS = {
     "first": lambda t: (t, ct.extract(t, (0, 0), (t.shape[0], 1))),
 }
 WAYS = {  # dtypes: of the array, in which it is computed, of the quotient
-    "f32": ("f32", F32, "f32"), "f32, two rows": ("f32", F32, "f32"), "f32 to f16": ("f32", F32, "f16"), "f16 as f32": ("f16", F32, "f32"),
-    "f16 as f32 to f16": ("f16", F32, "f16"), "bf16 as f32 to bf16": ("bf16", F32, "bf16"), "f16": ("f16", F16, "f16"),
-    "f64": ("f64", F64, "f64"), "i8 as f32": ("i8", F32, "f32"), "u8 as f32 to f16": ("u8", F32, "f16"),
-    "i32 as f32": ("i32", F32, "f32"), "i32 as f64": ("i32", F64, "f64"),
+    "f32": ("f32", F32, "f32"), "f32, two rows": ("f32", F32, "f32"), "f32 to f16": ("f32", F32, "f16"),
+    "f16 as f32": ("f16", F32, "f32"), "f16 as f32 to f16": ("f16", F32, "f16"),
+    "bf16 as f32 to bf16": ("bf16", F32, "bf16"), "f16": ("f16", F16, "f16"), "f64": ("f64", F64, "f64"),
+    "i8 as f32": ("i8", F32, "f32"), "u8 as f32 to f16": ("u8", F32, "f16"), "i32 as f32": ("i32", F32, "f32"),
+    "i32 as f64": ("i32", F64, "f64"),
 }
 
 

@@ -5,9 +5,9 @@
     python -m tests.mutation.run FOLDER --table                            # the figures of what has run
 
 FOLDER gets what each test executes (lines-…, recorded first if missing) and the verdicts (GROUP.jsonl). Judges try
-the mutants of a group one after another, until one kills: the suite and the referee's programs on the interpreter,
-through bytecode, through bytecode without checks of bounds, after each pass, through older bytecode that begins
-reductions with their identities; and all operations of Tile IR as NVIDIA's disassembler reads them.
+the mutants of a group one after another, until one kills: the suite and the referee's programs on the interpreter; all
+operations of Tile IR as NVIDIA's disassembler reads them; the suite and the programs through bytecode, through bytecode
+without checks of bounds, after each pass, through older bytecode that begins reductions with their identities.
 
 Mutants that equivalent.txt lists are drawn and run like others but not counted, and as many more are drawn. If a test
 kills one of them, the list is wrong.
@@ -63,11 +63,11 @@ class Judge:
 
 JUDGES = (
     Judge("cutile:interp", ("ops", "front")),
+    Judge("each operation, disassembled", ("tileir",), ("tests/gpu/tileir/test_operations.py",)),
     Judge("tests.tileir_eval.adapter:Disassembled", ("front", "passes", "tileir")),
     Judge("tests.tileir_eval.adapter:Unchecked", ("passes",)),
     Judge("tests.passes.adapter:EachPass", ("passes",)),
     Judge("tests.tileir_eval.adapter:Oldest", ("tileir",)),
-    Judge("each operation, disassembled", ("tileir",), ("tests/gpu/tileir/test_operations.py",)),
 )
 
 
@@ -152,10 +152,10 @@ class Trial:
         record(self.judge.arguments(self.tests), self.judge.lines(self.folder), self.jobs)
 
     def run(self, todo: list[Drawn]) -> None:
-        """Try these mutants, those that take long first."""
+        """Try these mutants: those that take long first, or last if there is a deadline."""
         self.coverage = Coverage(self.judge.lines(self.folder), [d.mutant for d in todo])
         tests = {id(d): self.coverage.needed(d.mutant) for d in todo}
-        todo = sorted(todo, key=lambda d: -self.coverage.limit(tests[id(d)]))
+        todo = sorted(todo, key=lambda d: self.coverage.limit(tests[id(d)]), reverse=math.isinf(self.deadline))
         early = [d for d in todo if self.coverage.early(d.mutant)]
         late = [d for d in todo if not self.coverage.early(d.mutant)]
         killer = functools.partial(mutant_process.before_tests, arguments=self.judge.arguments(()))

@@ -1,8 +1,8 @@
 """Places where the sources that give kernels their meaning can be mutated. Each mutant is one edit of text.
 
 The sources form groups, each with a draw of its own. Files that give no kernel a meaning are left out: advice in
-errors (`foreign_names.py`, `advice.py`), finding and running the assembler and reading its output, and positions for
-debuggers of GPUs.
+errors (`foreign_names.py`, `advice.py`), finding and running the assembler and reading its output, positions for
+debuggers of GPUs, and what ops cost, which profiles show.
 
 Kinds: `operator`, `comparison`, `constant`, `axis` (a constant that names an axis or is the index of a subscript) and
 `table` (a dict's value replaced by another of its values, or an element of a display left out).
@@ -29,7 +29,7 @@ from random import Random
 ROOT = Path(__file__).parents[2]
 NO_MEANING = {"cutile/front/foreign_names.py", "cutile/front/advice.py", "cutile/gpu/tileir/tileiras.py",
               "cutile/gpu/find_tileiras.py", "cutile/gpu/tileir/work_folder.py", "cutile/gpu/tileir/diagnostics.py",
-              "cutile/gpu/tileir/debuginfo.py"}
+              "cutile/gpu/tileir/debuginfo.py", "cutile/analysis/cost.py"}
 
 
 def _sources(folder: str) -> tuple[str, ...]:
