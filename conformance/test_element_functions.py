@@ -218,6 +218,105 @@ def test_functions():
     same_bits(applied(lambda v: np.floor(v) + math.fabs(v), F, out=np.float32), np.floor(F) + np.abs(F))
 
 
+REAL = np.array([0.0, -0.0, 1, -1, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 3.25, -7.75, 1e-8, -1e-8, 1e-3, 0.1, 0.2499, 0.3,
+                 3.99, 4.5, 4.99, 5.5, 12, -20, 80, -80, 0.75, -0.999, 1e-30, np.inf, -np.inf, np.nan], np.float32)
+OTHER = np.roll(REAL, 11)
+OF_NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power"}
+ONE = {  # functions of one number, by their names in math: the least and the largest number tried
+    **dict.fromkeys("trunc isinf isfinite degrees radians expm1 atan exp exp2 sin cos tan sinh cosh tanh floor ceil "
+                    "isnan fabs".split(), (-np.inf, np.inf)),
+    **dict.fromkeys("log log2 log10 sqrt".split(), (0, np.inf)),
+    "log1p": (-0.9999, np.inf), "asin": (-1, 1), "acos": (-1, 1),
+}
+
+
+def near(got, exact):
+    with np.errstate(all="ignore"):
+        within_ulp(got, exact, 4)
+
+
+@clause("ELT-14.math", "ELT-15.numpy")
+@pytest.mark.parametrize("name", ONE)
+def test_functions_of_one_number(name):
+    low, high = ONE[name]
+    x = np.where((low <= REAL) & (high >= REAL) | np.isnan(REAL), REAL, np.float32(0.625))
+    of_math, of_numpy = getattr(math, name, None), getattr(np, OF_NUMPY.get(name, name))
+    with np.errstate(all="ignore"):
+        want = of_numpy(x.astype(float)).astype(float)
+    for f in filter(None, (of_math, of_numpy)):
+        near(applied(lambda v, f=f: f(v), x, out=np.float32), want)
+
+
+@clause("ELT-14.math", "ELT-15.numpy")
+@pytest.mark.parametrize("name", ["fmod", "copysign", "hypot", "atan2", "pow"])
+def test_functions_of_two_numbers(name):
+    of_math, of_numpy = getattr(math, name), getattr(np, OF_NUMPY.get(name, name))
+    x, y = np.meshgrid(REAL, OTHER)
+    if name == "pow":
+        x, y = np.abs(x), np.clip(y, -3, 3)
+    if name == "fmod":
+        x, y = np.where(np.isfinite(x), x, 9), np.where(np.abs(y) > 1e-4, y, 3)
+    if name == "copysign":
+        y = np.where(np.isnan(y), 1, y)
+    x, y = x.ravel().astype(np.float32), y.ravel().astype(np.float32)
+    with np.errstate(all="ignore"):
+        want = of_numpy(x.astype(float), y.astype(float))
+    for f in (of_math, of_numpy):
+        got = applied(lambda v, w, f=f: f(v, w), x, y, out=np.float32)
+        near(got, want)
+        if name in ("copysign", "fmod"):
+            assert (np.signbit(got) == np.signbit(want))[~np.isnan(want)].all()
+
+
+INTEGERS = ("add subtract multiply floor_divide remainder mod bitwise_and bitwise_or bitwise_xor equal not_equal less "
+            "less_equal greater greater_equal maximum minimum fmax fmin gcd logical_and logical_or logical_xor").split()
+
+
+@clause("ELT-15.numpy")
+@pytest.mark.parametrize("name", INTEGERS)
+def test_functions_of_two_integers(name):
+    f, y = getattr(np, name), np.where(Y == 0, 5, Y) if name in ("floor_divide", "remainder", "mod") else Y
+    same_bits(applied(lambda v, w: f(v, w), X, y), f(X, y).astype(np.int32))
+
+
+@clause("ELT-15.numpy")
+@pytest.mark.parametrize("name", ["negative", "positive", "invert", "absolute", "square", "sign", "logical_not"])
+def test_functions_of_one_integer(name):
+    f = getattr(np, name)
+    same_bits(applied(lambda v: f(v), X), f(X).astype(np.int32))
+
+
+@clause("ELT-14.math", "ELT-15.numpy")
+def test_other_functions():
+    x = np.arange(-16, 16, dtype=np.float32) / 4
+    same_bits(applied(lambda v: np.rint(v), x, out=np.float32), np.rint(x))
+    same_bits(applied(lambda v: round(v), x, out=np.float32), np.rint(x))
+    same_bits(applied(lambda v: np.sign(v), x, out=np.float32), np.sign(x))
+    same_bits(applied(lambda v: np.clip(v, -1.5, 2), x, out=np.float32), np.clip(x, -1.5, 2))
+    same_bits(applied(lambda v: np.clip(v, -7, 20), X), np.clip(X, -7, 20))
+    same_bits(applied(lambda v: np.reciprocal(v), x + 8, out=np.float32), 1 / (x + 8))
+    same_bits(applied(lambda v: np.divide(v, 3) + np.true_divide(v, 7), x, out=np.float32),
+              (x / np.float32(3)) + (x / np.float32(7)))
+    same_bits(applied(lambda v, w: math.gcd(v, w), X, Y), np.gcd(X, Y))
+    same_bits(applied(lambda v, w: np.left_shift(v, 2) + np.right_shift(v, abs(w)), X, Y), (X << 2) + (X >> np.abs(Y)))
+    same_bits(applied(lambda v, w: np.where(v > w, v, w), X, Y), np.maximum(X, Y))
+    same_bits(applied(lambda v, w: sum((v, w, 3)) + sum((v, w), w) + pow(w, 2), X, Y), X * 2 + Y * 3 + 3 + Y * Y)
+    same_bits(applied(lambda v: int() + float() + v, x, out=np.float64), x.astype(float))
+    same_bits(applied(lambda v: np.power(v, 3), X), X**3)
+    same_bits(applied(lambda v, w: math.pow(v, w), np.abs(X), Y * 0 + 2, out=np.float64), X.astype(float) ** 2)
+    refuses("TileTypeError", kernel_of(lambda v: math.fmod(v)), X, X, match="fmod")
+    refuses("TileTypeError", kernel_of(lambda v: np.maximum(v)), X, X)
+    refuses("TileTypeError", kernel_of(lambda v: sum(v)), X, X, match="tuple")
+    refuses("TileTypeError", kernel_of(lambda v: float(v, v)), X, X)
+
+
+def kernel_of(f):
+    @ct.kernel
+    def k(a, o):
+        ct.store(o, 0, ct.elementwise(f)(ct.load(a, 0, 8)))
+    return k
+
+
 @clause("ELT-20.fma")
 def test_products_are_fused():
     x = np.full(8, 1 + 2**-12, np.float32)

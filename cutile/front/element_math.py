@@ -19,12 +19,13 @@ def trunc(x):
 def rint(x):
     low = floor(x)
     rest = x - low
-    return where(rest > 0.5, low + 1, where(rest == 0.5, low + low % 2, low))
+    near = where(rest > 0.5, low + 1, where(rest == 0.5, low + low % 2, low))
+    return where(x < 0, -abs(near), near)  # numbers above -0.5 give -0
 
 
 def fmod(x, y):
     rest = abs(x) % abs(y)
-    return where(x < 0, -rest, rest)
+    return where((x < 0) | (1 / x < 0), -rest, rest)  # of -0 it is -0
 
 
 def copysign(x, y):
@@ -81,10 +82,13 @@ def atan(x):
 
 
 def hypot(x, y):
-    large, small = maximum(abs(x), abs(y)), minimum(abs(x), abs(y))
-    if large == 0 or large == INF:
+    x, y = abs(x), abs(y)
+    if x == INF or y == INF:  # whatever the other one is
+        return INF
+    large = maximum(x, y, propagate_nan=True)
+    if large == 0:
         return large
-    ratio = small / large
+    ratio = minimum(x, y) / large
     return large * sqrt(1 + ratio * ratio)
 
 
