@@ -4,6 +4,7 @@
 import dataclasses
 import enum
 import math
+import operator
 
 import numpy as np
 import pytest
@@ -127,6 +128,59 @@ def test_what_static_eval_sees(make, check):
 
     accepts(k)
     assert seen and all(seen)
+
+
+OPERATORS = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
+    "/": operator.truediv, "**": operator.pow, "&": operator.and_, "|": operator.or_, "^": operator.xor,
+    "<<": operator.lshift, ">>": operator.rshift, "==": operator.eq, "!=": operator.ne, "<": operator.lt,
+    "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}
+
+
+@clause("SEVAL-3.operator")
+@pytest.mark.parametrize("symbol", OPERATORS)
+def test_operators_on_run_time_values(symbol):
+    """Also with numbers of Python and of NumPy on either side."""
+    f, seven, two = OPERATORS[symbol], np.int32(7), 2
+
+    @ct.kernel
+    def k(a, o):
+        x, y = ct.load(a, 0, 4), ct.load(a, 1, 4)
+        for i, r in ct.static_iter(enumerate((f(x, y), f(seven, y), f(x, two), f(two, y), f(x, seven)))):
+            ct.store(o, i, ct.astype(r, o.dtype))
+
+    a = np.array([5, -3, 7, 2, 1, 2, 7, 3], np.int32)
+    x, y = a[:4], a[4:]
+    if symbol == "**":
+        a, x = abs(a), abs(x)
+    want = [f(x, y), f(np.int32(7), y), f(x, np.int32(2)), f(np.int32(2), y), f(x, np.int32(7))]
+    assert run(k, a, np.zeros(20, np.float32)).tolist() == np.concatenate(want).astype(np.float32).tolist()
+
+
+@clause("SEVAL-3.operator")
+def test_unary_operators_on_run_time_values():
+    @ct.kernel
+    def k(a, o):
+        x = ct.load(a, 0, 4)
+        for i, r in ct.static_iter(enumerate((-x, +x, ~x, divmod(x, 3)[0], divmod(20, x)[1]))):
+            ct.store(o, i, r)
+
+    x = np.array([5, -3, 7, 2], np.int32)
+    assert run(k, x, np.zeros(20, np.int32)).reshape(5, 4).tolist() == [
+        (-x).tolist(), x.tolist(), (~x).tolist(), (x // 3).tolist(), (20 % x).tolist()]
+
+
+@clause("SEVAL-3.other")
+def test_numpy_takes_no_run_time_values():
+    numbers = np.arange(4)
+    for f in (np.exp, lambda t: np.add.reduce(t), lambda t: np.add(numbers, t), lambda t: np.asarray(t),
+              lambda t: np.add(t, 1, dtype=np.int8), lambda t: np.concatenate((t, t))):
+        @ct.kernel
+        def given(a):
+            t = ct.load(a, 0, 4)
+            ct.static_eval(f(t))
+        refuses(("TileTypeError", "TileStaticEvalError", "StaticException"), given, np.zeros(4, np.int32))
 
 
 @clause("SEVAL-2.strict")

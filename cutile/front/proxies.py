@@ -128,6 +128,8 @@ class Proxy(_Value):
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         symbol = _UFUNCS.get(ufunc.__name__)
+        # comparisons of NumPy's scalars make arrays without axes of them
+        inputs = tuple(x[()] if isinstance(x, np.ndarray) and not x.ndim else x for x in inputs)
         if symbol is None or method != "__call__" or kwargs or any(isinstance(x, np.ndarray) for x in inputs):
             raise _not_for_numpy(self, f"numpy.{ufunc.__name__}()")
         return EVALUATOR.get().binary(symbol, *inputs)
