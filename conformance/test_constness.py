@@ -1,7 +1,15 @@
 """Which values are compile-time constants, and which parameters need one."""
 
+import array
+import collections
+import contextvars
+import ctypes
 import dataclasses
 import enum
+import functools
+import math
+import mmap
+import types
 
 import numpy as np
 import pytest
@@ -183,6 +191,118 @@ def test_captured_contents_that_change(held, change):
     change(held)
     assert stored(k) == 8
     accepts(k, np.zeros(1, np.int32))
+
+
+class Slots:
+    __slots__ = ("_hidden", "number")
+
+
+class Fields(ctypes.Structure):
+    _fields_ = [("a", ctypes.c_int), ("number", ctypes.c_int)]
+
+
+class Listed(list):
+    pass
+
+
+def slots_of(number):
+    x = Slots()
+    x.number = number
+    return x
+
+
+def mapped(size):
+    m = mmap.mmap(-1, size)
+    m[:] = bytes(size)
+    return m
+
+
+VARIABLE = contextvars.ContextVar("number", default=0)
+HOLDERS = {  # what is held, how to read a number from it, how to change that number to 8
+    "list": (lambda: [0, 0, 0], max, lambda x: x.__setitem__(1, 8)),
+    "own list": (lambda: Listed([0, 0]), max, lambda x: x.__setitem__(1, 8)),
+    "tuple of lists": (lambda: (0, [0]), lambda x: x[1][0], lambda x: x[1].__setitem__(0, 8)),
+    "equal numbers of other types": (lambda: [0, 8], lambda x: 0 if type(x[1]) is int else 8,
+                                     lambda x: x.__setitem__(1, 8.0)),
+    "signs of zeros": (lambda: [0.0], lambda x: 0 if math.copysign(1, x[0]) > 0 else 8,
+                       lambda x: x.__setitem__(0, -0.0)),
+    "tuples in a list": (lambda: [(1, 2), (3, (4, 0))], lambda x: x[1][1][1],
+                         lambda x: x.__setitem__(1, (3, (4, 8)))),
+    "shorter tuples in a list": (lambda: [(0, 0)], lambda x: 8 if len(x[0]) == 1 else 0,
+                                 lambda x: x.__setitem__(0, (0,))),
+    "dictionary": (lambda: {"a": 0}, lambda x: max(x.values()), lambda x: x.__setitem__("b", 8)),
+    "keys": (lambda: {0: 0}, max, lambda x: x.__setitem__(8, 0)),
+    "set": (lambda: {0}, max, lambda x: x.add(8)),
+    "deque": (lambda: collections.deque([0, 0]), max, lambda x: x.appendleft(8)),
+    "counter": (lambda: collections.Counter("abc"), lambda x: x["d"], lambda x: x.update({"d": 8})),
+    "array.array": (lambda: array.array("i", [0] * 5), max, lambda x: x.__setitem__(3, 8)),
+    "bytearray": (lambda: bytearray(9), max, lambda x: x.__setitem__(8, 8)),
+    "memoryview": (lambda: memoryview(bytearray(9))[::2], max, lambda x: x.__setitem__(2, 8)),
+    "mmap": (lambda: mapped(5000), lambda x: x[4999], lambda x: x.__setitem__(4999, 8)),
+    "ctypes.Structure": (Fields, lambda x: x.number, lambda x: setattr(x, "number", 8)),
+    "ctypes.Array": (ctypes.c_int * 3, lambda x: x[2], lambda x: x.__setitem__(2, 8)),
+    "ctypes.c_int": (ctypes.c_int, lambda x: x.value, lambda x: setattr(x, "value", 8)),
+    "slots": (lambda: slots_of(0), lambda x: x.number, lambda x: setattr(x, "number", 8)),
+    "attributes": (lambda: types.SimpleNamespace(a=types.SimpleNamespace(number=0)), lambda x: x.a.number,
+                   lambda x: setattr(x.a, "number", 8)),
+    "ContextVar": (lambda: VARIABLE, lambda x: x.get(), lambda x: x.set(8)),
+    "partial": (lambda: functools.partial(max, [0, 0]), lambda x: x(), lambda x: x.args[0].append(8)),
+    "array": (lambda: np.zeros((3, 4), np.int32), lambda x: int(x.max()), lambda x: x.__setitem__((2, 3), 8)),
+    "array of columns": (lambda: np.zeros((3, 4), np.int32, order="F"), lambda x: int(x[2, 3]),
+                         lambda x: x.__setitem__((2, 3), 8)),
+    "strided array": (lambda: np.zeros((9, 9), np.int16)[::2, 1::3], lambda x: int(x[-1, -1]),
+                      lambda x: x.__setitem__((-1, -1), 8)),
+    "large array": (lambda: np.zeros(3 << 20, np.uint8), lambda x: int(x.max()), lambda x: x.__setitem__(-1, 8)),
+    "large odd array": (lambda: np.zeros((3 << 20) + 1, np.uint8), lambda x: int(x.max()),
+                        lambda x: x.__setitem__(1 << 20, 8)),
+    "shape": (lambda: np.zeros(8, np.int8), lambda x: 0 if x.ndim == 1 else 8, lambda x: setattr(x, "shape", (2, 4))),
+    "dtype": (lambda: np.zeros(8, np.int8), lambda x: 0 if x.dtype == np.int8 else 8,
+              lambda x: setattr(x, "dtype", np.uint8)),
+    "writeable": (lambda: np.zeros(8, np.int8), lambda x: 0 if x.flags.writeable else 8,
+                  lambda x: setattr(x.flags, "writeable", False)),
+    "record": (lambda: np.zeros(2, "i4,i4")[0], lambda x: int(x[1]), lambda x: x.__setitem__(1, 8)),
+}
+
+
+@clause("CONST-4.contents")
+@pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")
+@pytest.mark.parametrize("name", HOLDERS)
+def test_what_captured_objects_hold(name):
+    make, read, change = HOLDERS[name]
+    held = make()
+
+    @ct.kernel
+    def k(out):
+        ct.store(out, 0, ct.static_eval(read(held)))
+
+    assert stored(k) == 0
+    assert stored(k) == 0
+    change(held)
+    assert stored(k) == 8
+    accepts(k, np.zeros(1, np.int32))
+
+
+@clause("CONST-4.contents")
+@pytest.mark.parametrize("change", [
+    lambda t: t.__setitem__(5, 8), lambda t: setattr(t, "data", t.data.double()),
+    lambda t: setattr(t, "data", t.data.reshape(2, 4)), lambda t: setattr(t, "data", t.data.flip(0)[::2]),
+    lambda t: setattr(t, "data", t.data[1:]), lambda t: t.requires_grad_(),
+], ids=["value", "dtype", "shape", "strides", "offset", "gradient"])
+def test_captured_tensors(change):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    held = torch.zeros(8)
+
+    def seen(t):
+        layout = t.dtype, tuple(t.shape), t.stride(), t.storage_offset(), t.requires_grad
+        return 8 if float(t.detach().max()) or layout != (torch.float32, (8,), (1,), 0, False) else 0
+
+    @ct.kernel
+    def k(out):
+        ct.store(out, 0, ct.static_eval(seen(held)))
+
+    assert stored(k) == 0
+    change(held)
+    assert stored(k) == 8
 
 
 @clause("CONST-4.contents")

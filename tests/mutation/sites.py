@@ -2,7 +2,8 @@
 
 The sources form groups, each with a draw of its own. Files that give no kernel a meaning are left out: advice in
 errors (`foreign_names.py`, `advice.py`), finding and running the assembler and reading its output, positions for
-debuggers of GPUs, and what ops cost, which profiles show.
+debuggers of GPUs, what ops cost, which profiles show, what is reported after a first error (`error_recovery.py`), and
+which warnings of Python are not given twice (`syntax_warnings.py`).
 
 Kinds: `operator`, `comparison`, `constant`, `axis` (a constant that names an axis or is the index of a subscript) and
 `table` (a dict's value replaced by another of its values, or an element of a display left out).
@@ -29,7 +30,8 @@ from random import Random
 ROOT = Path(__file__).parents[2]
 NO_MEANING = {"cutile/front/foreign_names.py", "cutile/front/advice.py", "cutile/gpu/tileir/tileiras.py",
               "cutile/gpu/find_tileiras.py", "cutile/gpu/tileir/work_folder.py", "cutile/gpu/tileir/diagnostics.py",
-              "cutile/gpu/tileir/debuginfo.py", "cutile/analysis/cost.py"}
+              "cutile/gpu/tileir/debuginfo.py", "cutile/analysis/cost.py", "cutile/front/error_recovery.py",
+              "cutile/front/syntax_warnings.py"}
 
 
 def _sources(folder: str) -> tuple[str, ...]:
@@ -88,14 +90,15 @@ SWAPPED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
 }
 LONG = 20  # displays of more elements are not written out
 AXES = {"axis", "axes", "dim"}
-SILENT_NAMES = {"help", "hint", "__slots__", "__all__", "FAMILIES"}
+SILENT_NAMES = {"help", "hint", "close", "_REPLACEMENTS", "__slots__", "__all__", "FAMILIES"}
 SILENT_KEYWORDS = {"help", "tileir", "since", "freedom", "error_bound", "clauses", "short", "strict", "public", "exact",
                    "copy"}
 SILENT_CALLS = {"invalid", "refuse", "misuse", "unsupported", "too_old", "warn", "dataclass", "structure", "TypeVar",
                 "MalformedBytecode"}
 SILENT_FUNCTIONS = {  # they make text of errors, of documentation, or for a debugger
     "__repr__", "__str__", "_unsupported", "_not_constant", "_not_a_key", "_example", "_mismatch", "_clauses",
-    "_dtype_clauses", "conflict_help", "too_old", "version_text",
+    "_dtype_clauses", "conflict_help", "too_old", "version_text", "name_of", "call_help", "type_text", "_did_you_mean",
+    "_unknown_name",
 }
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 
