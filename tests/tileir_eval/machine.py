@@ -39,9 +39,10 @@ class World:
     def enter(self, block: tuple[int, int, int], order: Order | None) -> None:
         self.block, self.order = block, order
 
-    def touch(self, kind: str, what: Callable[[], str], addresses: np.ndarray, token: int | None) -> int:
+    def touch(self, kind: str, what: Callable[[], str], addresses: np.ndarray, token: int | None,
+              semantics: str = "weak") -> int:
         """An access to memory: the token that stands for it."""
-        return 0 if self.order is None else self.order.access(kind, what, np.ravel(addresses), token)
+        return 0 if self.order is None else self.order.access(kind, what, np.ravel(addresses), token, semantics)
 
     def undetermined(self, element: ty.Scalar) -> np.ndarray:
         """A value that may be anything: zero, or with `poison` NaN and the lowest integer."""

@@ -127,13 +127,17 @@ def _what(o: Operation, world):
     return lambda: f"{described(o)} of block {world.block}"
 
 
+def _semantics(o):
+    return o.attrs.get("memory_ordering_semantics", "weak")
+
+
 def _fetch(world, o, addresses, mask, fill, element, token):
     """Elements at addresses, or `fill` where the mask is False; and the token."""
     if mask is None:
-        after = world.touch(READ, _what(o, world), addresses, token)
+        after = world.touch(READ, _what(o, world), addresses, token, _semantics(o))
         return world.space.load(np.ravel(addresses), element).reshape(np.shape(addresses)), after
     chosen = np.asarray(addresses)[mask]
-    after = world.touch(READ, _what(o, world), chosen, token)
+    after = world.touch(READ, _what(o, world), chosen, token, _semantics(o))
     out = np.array(np.broadcast_to(fill, np.shape(addresses)), formats.carrier(element))
     out[mask] = world.space.load(chosen, element)
     return out, after
@@ -142,7 +146,7 @@ def _fetch(world, o, addresses, mask, fill, element, token):
 def _put(world, o, addresses, x, mask, element, token):
     chosen, x = (np.ravel(addresses), np.ravel(x)) if mask is None else (np.asarray(addresses)[mask],
                                                                         np.asarray(x)[mask])
-    after = world.touch(WRITE, _what(o, world), chosen, token)
+    after = world.touch(WRITE, _what(o, world), chosen, token, _semantics(o))
     world.space.store(chosen, x, element)
     return after
 
@@ -249,7 +253,7 @@ def _update(world, o, addresses, news, mask, element, token, change):
     old = np.zeros(np.shape(addresses), formats.carrier(element))
     chosen = np.ones(old.shape, np.bool_) if mask is None else np.asarray(mask)
     at, news = np.asarray(addresses)[chosen], [np.asarray(n)[chosen] for n in news]
-    after = world.touch(ATOMIC, _what(o, world), at, token)
+    after = world.touch(ATOMIC, _what(o, world), at, token, _semantics(o))
     found = np.empty(at.size, old.dtype)
     for now in _rounds(at):
         found[now] = world.space.load(at[now], element)
