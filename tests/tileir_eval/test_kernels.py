@@ -128,6 +128,30 @@ def test_accesses_that_no_token_orders():
     refused("load_ptr_tko of block .* meets store_ptr_tko of block .*no token", build(False), [P], [out], ordered=True)
 
 
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("semantics, first, what", [
+    ("release", False, "store_ptr_tko of block .* releases, but no token"),
+    ("acquire", True, "no token orders store_ptr_tko of block .* after load_ptr_tko of block .*, which acquires")])
+def test_releases_and_acquires_that_no_token_orders(semantics, first, what, ordered):
+    """An access with an order, and one of other memory before or after it."""
+    def f(b, p):
+        at, x = pointers(b, p, F4), b.constant(F4, 1.0)
+        elsewhere = b.op("offset", [at, b.constant(tile(i32, (4,)), 4)])
+        options = {"memory_ordering_semantics": semantics, "memory_scope": "device"}
+        if first:
+            _, token = b.op("load_ptr_tko", [at], **options)
+            b.op("store_ptr_tko", [elsewhere, x], token=token if ordered else None)
+        else:
+            token = b.op("store_ptr_tko", [elsewhere, x])
+            b.op("store_ptr_tko", [at, x], token=token if ordered else None, **options)
+
+    out = Pointer(np.zeros(8, np.float32))
+    if ordered:
+        run(f, [P], [out], ordered=True)
+    else:
+        refused(what, f, [P], [out], ordered=True)
+
+
 def test_promises_that_do_not_hold():
     def wraps(b, x):
         b.op("addi", [x, b.constant(tile(i32), 1)], overflow="no_signed_wrap")
