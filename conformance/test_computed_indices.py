@@ -1,0 +1,101 @@
+"""Indices that are computed: tiles within an array, over its edge and beyond it, wherever the index comes from.
+
+Compilers leave out checks of bounds where they know an index well enough. Here each index takes values at both ends.
+"""
+
+import numpy as np
+import pytest
+
+from conformance.harness.api import clause, ct, run
+
+TILE, BLOCKS = 4, 5
+SIZES = (1, 4, 10, 12, 16)
+
+#: index of a tile, from the block, the counter of a loop, and the number of tiles
+INDICES = {
+    "sum": lambda b, i, n: b + i,
+    "difference": lambda b, i, n: b - i,
+    "scaled": lambda b, i, n: 2 * b - 3 * i + 1,
+    "product": lambda b, i, n: b * i,
+    "negative": lambda b, i, n: -b + i,
+    "from the end": lambda b, i, n: n - 1 - b + i,
+    "remainder": lambda b, i, n: (b + 2 * i) % 3,
+    "remainder of negatives": lambda b, i, n: (b - i - 7) % 4,
+    "remainder by tiles": lambda b, i, n: (b + i) % n,
+    "remainder of a narrow range": lambda b, i, n: (i + 4) % 8 - 4,
+    "quotient": lambda b, i, n: (3 * b + i) // 2,
+    "quotient of negatives": lambda b, i, n: (i - 2 * b) // 3 + 1,
+    "quotient up": lambda b, i, n: ct.cdiv(b + 3 * i, 2),
+    "least": lambda b, i, n: min(b + i, 2),
+    "largest": lambda b, i, n: max(b - i, 1),
+    "clamped": lambda b, i, n: max(0, min(b + i - 2, n - 1)),
+    "clamped too far": lambda b, i, n: max(-1, min(b + i - 2, n)),
+    "masked": lambda b, i, n: (b + i) & 3,
+    "shifted": lambda b, i, n: (b << 1) + (i >> 1),
+    "shifted down": lambda b, i, n: (b + 7 * i - 3) >> 2,
+    "or": lambda b, i, n: b | i,
+    "chosen": lambda b, i, n: ct.where(b > i, b - i, i),
+    "of int64": lambda b, i, n: ct.int64(b) + i,
+    "of int16": lambda b, i, n: ct.astype(b, ct.int16) - ct.astype(i, ct.int16),
+    "constant": lambda b, i, n: 2,
+    "last": lambda b, i, n: n - 1,
+    "behind the last": lambda b, i, n: n,
+    "absolute": lambda b, i, n: abs(b - i),
+    "of a truth": lambda b, i, n: ct.astype(b > i, ct.int32) + i,
+}
+LOOPS = {  # over what the counter goes, in a block of so many and with so many tiles
+    "steps": lambda b, n: range(1, 6, 2),
+    "from the block": lambda b, n: range(b, 5),
+    "shared out": lambda b, n: range(b, n, 2),
+    "up to one": lambda b, n: range(-1, 1),
+}
+
+
+def of_python(f, *args):
+    """What the index is, in Python's numbers."""
+    class Numbers:
+        int16 = int32 = int64 = int
+
+        @staticmethod
+        def cdiv(x, y):
+            return -(-x // y)
+
+        @staticmethod
+        def where(c, x, y):
+            return x if c else y
+
+        @staticmethod
+        def astype(x, dtype):
+            return dtype(x)
+
+    return type(f)(f.__code__, {"ct": Numbers})(*args)
+
+
+@clause("LOAD-5.edge", "LOAD-5.outside", "STORE-1.edge", "STORE-1.outside")
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("index", INDICES)
+def test_tiles_at_computed_indices(index, loop):
+    f, over = INDICES[index], LOOPS[loop]
+
+    @ct.kernel
+    def k(x, sums, y):
+        b, n = ct.bid(0), ct.num_tiles(x, 0, (TILE,))
+        total = ct.zeros((TILE,), ct.int32)
+        for i in over(b, n):
+            at = f(b, i, n)
+            total = total * 3 + ct.load(x, at, (TILE,), padding_mode=ct.PaddingMode.ZERO)
+            ct.store(y, (b, at), ct.full((1, TILE), i + 2, ct.int32))
+        ct.store(sums, (b, 0), total.reshape((1, TILE)))
+
+    for size in SIZES:
+        x = np.arange(1, size + 1, dtype=np.int32)
+        sums, y, n = np.zeros((BLOCKS, TILE), np.int32), np.zeros((BLOCKS, size), np.int32), -(-size // TILE)
+        run(k, x, sums, y, grid=(BLOCKS,))
+        padded = np.concatenate([np.zeros(4000, np.int32), x, np.zeros(4000, np.int32)])
+        written, want = np.zeros((BLOCKS, len(padded)), np.int32), np.zeros_like(sums)
+        for b in range(BLOCKS):
+            for i in over(b, n):
+                at = 4000 + TILE * int(of_python(f, b, i, n))
+                want[b] = want[b] * 3 + padded[at:at + TILE]
+                written[b, at:at + TILE] = i + 2
+        assert sums.tolist() == want.tolist() and y.tolist() == written[:, 4000:4000 + size].tolist()
