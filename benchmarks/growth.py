@@ -4,8 +4,8 @@
     python benchmarks/growth.py lines calls --to 4000
 
 Each kind is a kernel of one shape at doubling sizes. For each size, processes of its own prepare the kernel once, and
-the least processor time counts. The stages `batch` and `block` are a first launch in that schedule, `export` is making the
-bytecode for sm_90. A row shows seconds and MB at each size, and the cost of the last doubling as ratios. The script
+the least processor time counts. The stages `batch` and `block` are a first launch in that schedule, `export` is making
+the bytecode for sm_90. A row shows seconds and MB at each size, and the cost of the last doubling as ratios. The script
 fails if a ratio is more than `BAR`, except for seconds and MB below `SMALLEST`.
 """
 
