@@ -170,12 +170,12 @@ def grouped(new, dtype: str, sizes: Sequence[int], n: int, k: int, space=GROUPED
 # ------------------------------------------------------------------ attention
 
 # kernel, tile of queries and of keys, occupancy, warps
-FORWARD = (("forward_ahead", 64, 128, 2, None), ("forward", 128, 128, 1, 8), ("forward_in_turn", 128, 64, 1, 8),
-           ("forward_pairs", 128, 64, 1, 8), ("forward_in_turn", 64, 64, 2, None), ("forward_pairs", 64, 64, 2, None),
-           ("forward", 128, 64, 2, 8), ("forward", 64, 128, 2, None))
+FORWARD = (("forward_ahead", 64, 128, 2, None), ("forward", 128, 128, 1, 8), ("forward_pairs", 128, 128, 1, 8),
+           ("forward_pairs", 64, 128, 2, None), ("forward", 128, 64, 2, 8), ("forward", 64, 128, 2, None),
+           ("forward_pairs", 64, 64, 2, None))
 # tile of queries and of keys, occupancy, warps
-BACKWARD = ((64, 64, 2, None), (64, 128, 1, 8), (64, 128, 2, None), (128, 64, 1, 8), (128, 64, 2, None),
-            (128, 128, 1, 8), (128, 128, 2, 8))
+BACKWARD = ((64, 128, 1, 8), (128, 64, 2, None), (64, 128, 2, None), (128, 128, 1, 8), (64, 64, 2, None),
+            (128, 64, 1, 8), (128, 128, 2, 8))
 # splits, occupancy
 DECODE = ((1, None), (1, 4), (2, 3), (2, 4), (4, 3), (4, 4))
 

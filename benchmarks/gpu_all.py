@@ -32,7 +32,7 @@ class Benchmark:
 
 
 BENCHMARKS = (Benchmark("gpu_launch.py", 30), Benchmark("membound.py", 200, json=True),
-              Benchmark("tensorcore.py", 240, ("--first", "4"), json=True))
+              Benchmark("tensorcore.py", 240, ("--first", "6"), json=True))
 
 
 def run(b: Benchmark, folder: Path) -> dict:

@@ -147,37 +147,6 @@ def forward_pairs(q, k, v, out, lse, scale: float, group: Int, TM: Int, TN: Int,
 
 
 @ct.kernel
-def forward_in_turn(q, k, v, out, lse, scale: float, group: Int, TM: Int, TN: Int, D: Int, CAUSAL: Bool):
-    """`forward_ahead` with two tiles of keys in turn, which needs no copy of scores, and gives each a place of its own."""
-    i, head, batch = ct.bid(0), ct.bid(1), ct.bid(2)
-    if CAUSAL:
-        i = ct.num_blocks(0) - 1 - i
-    length, of, factor = k.shape[2], head // group, scale * LOG2_E
-    query, row = rows_of(q, batch, head, i, TM, D), numbers(i, TM)[:, None]
-
-    top, total = ct.full((TM, 1), -math.inf, ct.float32), ct.zeros((TM, 8), ct.float32)
-    acc = ct.zeros((TM, D), ct.float32)
-    whole, steps = limits(i, length, TM, TN, CAUSAL)
-    last = ct.cdiv(steps, 2) - 1
-    first = scores(query, columns_of(k, batch, of, 0, TN, D))
-    for j in range(last):
-        second = scores(query, columns_of(k, batch, of, 2 * j + 1, TN, D))
-        if CAUSAL and TM > 2 * TN:  # else the diagonal cuts the last two tiles only
-            if 2 * j + 1 >= whole:
-                first = ct.where(seen(row, numbers(2 * j, TN)[None, :], length, CAUSAL), first, -math.inf)
-                second = ct.where(seen(row, numbers(2 * j + 1, TN)[None, :], length, CAUSAL), second, -math.inf)
-        top, total, acc = attend(first, rows_of(v, batch, of, 2 * j, TN, D), top, total, acc, factor)
-        first = scores(query, columns_of(k, batch, of, 2 * j + 2, TN, D))
-        top, total, acc = attend(second, rows_of(v, batch, of, 2 * j + 1, TN, D), top, total, acc, factor)
-    second = scores(query, columns_of(k, batch, of, 2 * last + 1, TN, D))
-    first = ct.where(seen(row, numbers(2 * last, TN)[None, :], length, CAUSAL), first, -math.inf)
-    top, total, acc = attend(first, rows_of(v, batch, of, 2 * last, TN, D), top, total, acc, factor)
-    second = ct.where(seen(row, numbers(2 * last + 1, TN)[None, :], length, CAUSAL), second, -math.inf)
-    top, total, acc = attend(second, rows_of(v, batch, of, 2 * last + 1, TN, D), top, total, acc, factor)
-    finish(out, lse, batch, head, i, top, total, acc, TM, D)
-
-
-@ct.kernel
 def backward_rows(out, dout, delta, TM: Int, D: Int):
     """delta = the sum of out * dout along a row: what softmax's derivative subtracts."""
     i, head, batch = ct.bid(0), ct.bid(1), ct.bid(2)
