@@ -140,3 +140,19 @@ def test_top_k_of_too_many_and_none():
     ct.compute.top_k(X, out, None, None, N, 0)
     ct.compute.top_k(X, out, None, None, 0, 0)
     assert out.tolist() == [7] * 5
+
+
+@clause("DLG-1.choice", "DLG-2.equal", "DLG-4.object", "DLG-5.host")
+def test_ways_to_sort():
+    before = ct.compute.backend()
+    try:
+        for way in ("own", "auto", "cccl"):
+            assert ct.compute.backend(way) == way == ct.compute.backend()
+            assert ct.compute.make_select(X, X, X, positive).backend == "own"
+            keys, order = np.zeros_like(X), ct.compute.SortOrder.DESCENDING
+            ct.compute.radix_sort(X, keys, None, None, N, order)
+            same_bits(keys, -np.sort(-X))
+        with pytest.raises(ValueError):
+            ct.compute.backend("other")
+    finally:
+        ct.compute.backend(before)

@@ -173,6 +173,9 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
     Setting("BACKEND", None, _one_of("interp"), "interp",
             "interp: launches on GPU arrays run in the interpreter, on copies; unset: the arguments decide",
             device=True),
+    Setting("COMPUTE", "auto", _one_of("auto", "own", "cccl"), "auto, own or cccl",
+            "how sorts of cutile.compute on GPU arrays run that cuda-cccl may do: own, in kernels of this language; "
+            "cccl, through the package; auto, through the package where it is installed", device=True),
     Setting("COMPILER_TIMEOUT", None, _seconds, "a positive number of seconds",
             "how long the assembler of GPU code may run; unset: no limit", device=True),
     Setting("REPRODUCE", None, _text, "a directory",

@@ -43,6 +43,18 @@ def _rows() -> Iterator[tuple[str, str, str]]:
     with _without_current_folder():
         yield from ((package, _version(package), use) for package, use in _PACKAGES.items())
         yield from _gpu()
+        yield _sorts()
+
+
+def _sorts() -> tuple[str, str, str]:
+    """Which way sorts of `cutile.compute` run on GPU arrays."""
+    from cutile.compute import delegation
+
+    why = f"CUTILE_COMPUTE={delegation.backend()}"
+    if delegation.chosen() == "own":
+        return "sorts on GPU arrays", "own", why
+    trouble = delegation.trouble()
+    return "sorts on GPU arrays", "own" if trouble else "cuda-cccl", f"{why}, but {trouble}" if trouble else why
 
 
 @contextmanager
@@ -77,7 +89,7 @@ def _gpu() -> Iterator[tuple[str, str, str]]:
 
 _PACKAGES = {
     "numpy": "the interpreter computes with it", "ml_dtypes": "bfloat16, fp8 and fp4 arrays on the host",
-    "cuda-bindings": "calls of NVIDIA's driver", "torch": "tensors as arguments",
+    "cuda-bindings": "calls of NVIDIA's driver", "cuda-cccl": "sorts of cutile.compute on GPU arrays", "torch": "tensors as arguments",
     "debugpy": "breakpoints from VS Code", "scikit-image": "examples",
     "scikit-learn": "examples", "hypothesis": "tests", "triton": "benchmarks compare with its interpreter",
 }

@@ -11,6 +11,7 @@ that of operators on tiles; `value_types.py` has the types of items, numbers and
 
 from cutile.compute.ahead import clear_pch_cache, deserialize, pch_cache_dir, serialize
 from cutile.compute.algorithm import Algorithm, clear_all_caches
+from cutile.compute.delegation import backend
 from cutile.compute.histogram import histogram_even, make_histogram_even
 from cutile.compute.iterators import (
     CacheModifiedInputIterator,
@@ -64,6 +65,7 @@ __all__ = [
     "TransformIterator",
     "TransformOutputIterator",
     "ZipIterator",
+    "backend",
     "binary_transform",
     "clear_all_caches",
     "clear_pch_cache",

@@ -65,7 +65,7 @@ def serialize(obj: Algorithm) -> bytes:
     if not isinstance(obj, Algorithm):
         raise TypeError(f"serialize() takes an object that make_… gave, not {type(obj).__name__}")
     if obj.blob is None:
-        obj.blob = _packed(obj, _capabilities(obj))
+        obj.blob = _packed(obj.own(), _capabilities(obj))
     return obj.blob
 
 

@@ -301,6 +301,10 @@ class Algorithm:
                                   for a in x.arrays())
         self._operands = {name: on_some_gpu(x, 1) for name, x in operands.items()}
 
+    def own(self) -> Algorithm:
+        """An equal object whose calls run kernels of this language alone."""
+        return self
+
     # -------------------------------------------------------------- for algorithms
 
     def check(self, **made: Any) -> None:

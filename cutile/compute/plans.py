@@ -93,6 +93,14 @@ class Plan:
         """
         self._steps.append(_Call(self, function, self._template(args)))
 
+    def call_on_stream(self, function: Callable, *args: Any) -> None:
+        """The same of a function that gets the stream, before `args`."""
+        self._steps.append(_CallOnStream(self, function, self._template(args)))
+
+    def now(self, args: Sequence[Any]) -> tuple:
+        """`args` as a function gets them, in the call that the plan is made for. Temporary storage is nowhere."""
+        return self.actual(self._template(tuple(args)), [*self.roots(), NOWHERE])
+
     def apart(self, lines: Sequence[Line], many: int) -> None:
         """What is checked before the launches: that of the lines of memory, the first `many`, which are written, share
         none with any other. ValueError, which names both.
@@ -321,6 +329,13 @@ class _Call:
 
     def run(self, roots: list, alignment: int, stream: Any) -> None:
         self._function(*self._plan.actual(self._template, roots))
+
+
+class _CallOnStream(_Call):
+    __slots__ = ()
+
+    def run(self, roots: list, alignment: int, stream: Any) -> None:
+        self._function(stream, *self._plan.actual(self._template, roots))
 
 
 class Line(NamedTuple):

@@ -17,13 +17,13 @@ from cutile.compute.algorithm import (
     INPUT,
     OUTPUT,
     VALUE,
-    Algorithm,
     Initial,
     is_wide,
     kernels_for,
     optional,
     position,
 )
+from cutile.compute.delegation import NUMBERS, Delegating, chosen, delegated
 from cutile.compute.iterators import ARRAYS, ArrayIterator, IteratorBase
 from cutile.compute.operators import OpKind, operator
 from cutile.compute.pairs import (
@@ -108,8 +108,8 @@ def _moving(source: Items, target: Items, digits: _Digits, wide: bool) -> Any:
     return move_items
 
 
-class RadixSort(Algorithm):
-    """Options: the order, and whether the input may be overwritten, as with a DoubleBuffer."""
+class RadixSort(Delegating):
+    """Options: the order; whether the input may be overwritten, as with a DoubleBuffer; and `chosen()`."""
 
     takes = {"d_in_keys": INPUT, "d_out_keys": OUTPUT, "d_in_values": optional(INPUT),
              "d_out_values": optional(OUTPUT), "num_items": COUNT, "begin_bit": VALUE, "end_bit": VALUE}
@@ -138,13 +138,19 @@ class RadixSort(Algorithm):
 
     def plan(self, plan: Plan, in_keys: IteratorBase, out_keys: IteratorBase, in_values: IteratorBase | None,
              out_values: IteratorBase | None, n: int, begin_bit: int | None, end_bit: int | None) -> None:
-        order, double = self.options
+        order, double, backend = self.options
         self.check(in_keys, out_keys, in_values, out_values)
         source, target = Items(in_keys, in_values), Items(out_keys, out_values)
         bits = bits_order(in_keys.value_type, order)
         check_sizes(n, source, target)
         check_memory(plan, n, source, target)
         shifts = _shifts(bits.width, begin_bit, end_bit)
+        items = {"d_in_keys": (in_keys, n), "d_out_keys": (out_keys, n), "d_in_values": (in_values, n),
+                 "d_out_values": (out_values, n)}
+        given = {"num_items": n, "begin_bit": begin_bit, "end_bit": end_bit}
+        there = backend == "cccl" and n and shifts and not double
+        if there and delegated(plan, "radix_sort", order, items, {}, NUMBERS, given):
+            return
         if not shifts and not double:
             shifts = [(0, 0)]  # which moves each item to where it is
         wide = is_wide(16 * n, *source.parts, *target.parts)
@@ -213,7 +219,7 @@ def make_radix_sort(d_in_keys: Any, d_out_keys: Any, d_in_values: Any, d_out_val
     array([5, 3, 1])
     """
     (keys, out, values, out_values), buffers = given_once(d_in_keys, d_out_keys, d_in_values, d_out_values)
-    return RadixSort((SortOrder(order), bool(buffers)), compute_capability, d_in_keys=keys, d_out_keys=out,
+    return RadixSort((SortOrder(order), bool(buffers), chosen()), compute_capability, d_in_keys=keys, d_out_keys=out,
                      d_in_values=values, d_out_values=out_values)
 
 
@@ -266,5 +272,5 @@ def radix_sort(d_in_keys: Any, d_out_keys: Any, d_in_values: Any = None, d_out_v
     if num_items is None or order is None:
         raise TypeError(f"radix_sort() needs the argument `{'num_items' if num_items is None else 'order'}`")
     args, buffers = given_once(d_in_keys, d_out_keys, d_in_values, d_out_values)
-    RadixSort.once((SortOrder(order), bool(buffers)), stream, *args, num_items, begin_bit, end_bit)
+    RadixSort.once((SortOrder(order), bool(buffers), chosen()), stream, *args, num_items, begin_bit, end_bit)
     _select(buffers, args[0], num_items, begin_bit, end_bit)

@@ -13,13 +13,13 @@ from cutile.compute.algorithm import (
     COUNT,
     INPUT,
     OUTPUT,
-    Algorithm,
     check_count,
     is_wide,
     kernels_for,
     optional,
     position,
 )
+from cutile.compute.delegation import INTEGERS, Delegating, chosen, delegated
 from cutile.compute.iterators import ARRAYS, IteratorBase
 from cutile.compute.lanes import EACH, FEW, Keys, joined
 from cutile.compute.operators import OpKind, operator
@@ -146,8 +146,8 @@ def _merging(source: Items, target: Items, keys: Keys, wide: bool) -> Any:
     return merge_segments
 
 
-class SegmentedSort(Algorithm):
-    """Options: the order, and whether the input may be overwritten, as with a DoubleBuffer."""
+class SegmentedSort(Delegating):
+    """Options: the order; whether the input may be overwritten, as with a DoubleBuffer; and `chosen()`."""
 
     takes = {"d_in_keys": INPUT, "d_out_keys": OUTPUT, "d_in_values": optional(INPUT),
              "d_out_values": optional(OUTPUT), "num_items": COUNT, "num_segments": COUNT, "start_offsets_in": INPUT,
@@ -176,13 +176,20 @@ class SegmentedSort(Algorithm):
 
     def plan(self, plan: Plan, in_keys: IteratorBase, out_keys: IteratorBase, in_values: IteratorBase | None,
              out_values: IteratorBase | None, n: int, segments: int, starts: IteratorBase, ends: IteratorBase) -> None:
-        order, double = self.options
+        order, double, backend = self.options
         self.check(in_keys, out_keys, in_values, out_values, starts, ends)
         source, target = Items(in_keys, in_values), Items(out_keys, out_values)
         check_sizes(n, source, target)
         check_memory(plan, n, source, target)
         check_count("num_segments", segments, start_offsets_in=starts, end_offsets_in=ends)
         if not n or not segments:
+            return
+        items = {"d_in_keys": (in_keys, n), "d_out_keys": (out_keys, n), "d_in_values": (None, n),
+                 "d_out_values": (None, n)}
+        offsets = {"start_offsets_in": (starts, segments), "end_offsets_in": (ends, segments)}
+        given = {"num_items": n, "num_segments": segments}
+        there = backend == "cccl" and not double and in_values is None
+        if there and delegated(plan, "segmented_sort", order, items, offsets, INTEGERS, given):
             return
         wide = is_wide(max(2 * n, segments), *source.parts, *target.parts, starts, ends)
         size, lanes = HOST_LANES if plan.on_host else LANES, n // EACH + segments
@@ -250,7 +257,8 @@ def make_segmented_sort(d_in_keys: Any, d_out_keys: Any = None, d_in_values: Any
     if order is None:
         raise TypeError("make_segmented_sort() needs the argument `order`")
     (keys, out, values, out_values), buffers = given_once(d_in_keys, d_out_keys, d_in_values, d_out_values)
-    return SegmentedSort((SortOrder(order), bool(buffers)), compute_capability, d_in_keys=keys, d_out_keys=out,
+    options = SortOrder(order), bool(buffers), chosen()
+    return SegmentedSort(options, compute_capability, d_in_keys=keys, d_out_keys=out,
                          d_in_values=values, d_out_values=out_values, start_offsets_in=start_offsets_in,
                          end_offsets_in=end_offsets_in)
 
@@ -306,7 +314,7 @@ def segmented_sort(d_in_keys: Any, d_out_keys: Any = None, d_in_values: Any = No
         if value is None:
             raise TypeError(f"segmented_sort() needs the argument `{name}`")
     args, buffers = given_once(d_in_keys, d_out_keys, d_in_values, d_out_values)
-    SegmentedSort.once((SortOrder(order), bool(buffers)), stream, *args, num_items, num_segments, start_offsets_in,
-                       end_offsets_in)
+    SegmentedSort.once((SortOrder(order), bool(buffers), chosen()), stream, *args, num_items, num_segments,
+                       start_offsets_in, end_offsets_in)
     for buffer in buffers if num_items and num_segments else ():
         buffer.selector ^= 1

@@ -155,7 +155,7 @@ class TopK(Algorithm):
             MergeSort().plan(plan, kept.keys, kept.values, out_keys, out_values, k, before)
         else:
             order = SortOrder.ASCENDING if reverse else SortOrder.DESCENDING
-            RadixSort((order, False)).plan(plan, kept.keys, out_keys, kept.values, out_values, k, None, None)
+            RadixSort((order, False, "own")).plan(plan, kept.keys, out_keys, kept.values, out_values, k, None, None)
 
 
 def _select(plan: Plan, source: Items, kept: Items, n: int, k: int, bits: Bits) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 
@@ -47,6 +49,22 @@ def _keep_memory(device: Any) -> None:
         failed, pool = api.cuDeviceGetDefaultMemPool(device.ordinal)
         if not failed:
             api.cuMemPoolSetAttribute(pool, threshold, api.cuuint64_t(2**64 - 1))
+
+
+@contextlib.contextmanager
+def current(ordinal: int) -> Iterator[None]:
+    """`with current(ordinal):` a GPU is the current one."""
+    from cutile.gpu.driver import driver
+
+    with driver().device(ordinal).current():
+        yield
+
+
+def stream_handle(stream: Any) -> int:
+    """The handle of what `ct.launch` takes as a stream."""
+    from cutile.gpu.streams import handle
+
+    return handle(stream)
 
 
 def capability(ordinal: int) -> tuple[int, int]:

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cutile.cli.main import app
+from cutile.compute import delegation
 from cutile.gpu import driver as drivers
 from cutile.gpu.find_tileiras import find_tool
 from tests.gpu.fake_driver import FakeDriver
@@ -31,6 +32,22 @@ def test_gpus(monkeypatch):
     for text in ("numpy", "tileiras", "CUDA 13.1", "GPU 0", "GPU 1", "sm_121", "Fake 9000"):
         assert text in said
     assert "cuDevicePrimaryCtxRetain" not in fake.names()  # no context, so no memory of the GPU
+
+
+def test_sorts(monkeypatch):
+    monkeypatch.setattr(delegation, "_installed", lambda: True)
+    monkeypatch.setattr(delegation, "_package", lambda: "cuda.compute finds no driver")
+    assert row("sorts on GPU arrays") == ["own", "CUTILE_COMPUTE=auto, but cuda.compute finds no driver"]
+    monkeypatch.setattr(delegation, "_package", lambda: delegation)
+    assert row("sorts on GPU arrays") == ["cuda-cccl", "CUTILE_COMPUTE=auto"]
+    monkeypatch.setenv("CUTILE_COMPUTE", "own")
+    assert row("sorts on GPU arrays") == ["own", "CUTILE_COMPUTE=own"]
+
+
+def row(part: str) -> list[str]:
+    done = CliRunner().invoke(app, ["doctor", "--json"])
+    (found,) = (r for r in json.loads(done.stdout) if r["part"] == part)
+    return [found["version"], found["what for"]]
 
 
 def test_json(monkeypatch):

@@ -1,0 +1,188 @@
+"""Sorts through an installed cuda-cccl, on GPU arrays: what tiles cannot do at the speed of the hardware [DLG-*].
+
+It never changes a result. So it is for numbers of NumPy's dtypes in contiguous arrays, for `radix_sort` without a
+DoubleBuffer, and for `segmented_sort` of integers without values, whose equal keys cannot be told apart. Whatever has
+an operator in Python runs in kernels of this language.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import importlib.util
+import threading
+from types import ModuleType
+from typing import Any
+
+import cutile as ct
+from cutile import settings
+from cutile.compute.algorithm import Algorithm
+from cutile.compute.iterators import ArrayIterator
+from cutile.compute.pairs import SortOrder
+from cutile.compute.plans import Plan
+from cutile.compute.value_types import Number, storage
+from cutile.runtime.scratch import current, stream_handle
+
+INTEGERS = (ct.int8, ct.int16, ct.int32, ct.int64, ct.uint8, ct.uint16, ct.uint32, ct.uint64)
+NUMBERS = (*INTEGERS, ct.float16, ct.float32, ct.float64)
+MISSING = "CUTILE_COMPUTE=cccl, but {}: pip install 'cutile[compute]', or CUTILE_COMPUTE=own"
+
+
+def backend(name: str | None = None) -> str:
+    """Which way sorts on GPU arrays run that cuda-cccl may do, as CUTILE_COMPUTE says; or choose it for this process.
+
+    "auto" and "cccl" run them through cuda-cccl, "own" in kernels of this language. "auto", the default, does so where
+    the package can be imported; with "cccl" calls are an ImportError where it cannot. The results are equal. Objects
+    keep the choice with which they were made.
+
+    Parameters
+    ----------
+    name : {"auto", "own", "cccl"}, optional
+        The new choice. By default it stays as it is.
+
+    Returns
+    -------
+    str
+        The choice.
+
+    Raises
+    ------
+    ValueError
+        For another name.
+
+    Notes
+    -----
+    [DLG-1.choice] [DLG-2.equal] [DLG-5.host]
+
+    Examples
+    --------
+    >>> before = ct.compute.backend()
+    >>> ct.compute.backend("own")
+    'own'
+    >>> ct.compute.backend(before) == before
+    True
+    """
+    if name not in (None, "auto", "own", "cccl"):
+        raise ValueError(f"backend() takes 'auto', 'own' or 'cccl', not {name!r}")
+    if name is not None:
+        _choices[:] = [name]
+    return _choices[0] if _choices else settings.get("COMPUTE")
+
+
+_choices: list[str] = []  # the last one, if there was any
+
+
+class Delegating(Algorithm):
+    """The base of algorithms that may run through cuda-cccl. The last of its options is `chosen()`."""
+
+    @property
+    def backend(self) -> str:  # type: ignore[override]
+        """The way that calls take where cuda-cccl takes the arguments: "own" or "cccl"."""
+        return self.options[-1]
+
+    def own(self) -> Delegating:
+        found = copy.copy(self)
+        found.options = (*self.options[:-1], "own")
+        return found
+
+
+def chosen() -> str:
+    """ "cccl" where sorts may run through it, else "own"."""
+    wanted = backend()
+    return "own" if wanted == "own" or settings.on_host() or wanted == "auto" and not _installed() else "cccl"
+
+
+@functools.cache
+def _installed() -> bool:
+    try:
+        return importlib.util.find_spec("cuda.compute") is not None
+    except (ImportError, ValueError):
+        return False
+
+
+@functools.cache
+def _package() -> ModuleType | str:
+    """cuda.compute, or why it cannot be imported."""
+    try:
+        import cuda.compute as found
+    except Exception as e:  # of its libraries, too
+        return f"cuda.compute cannot be imported ({type(e).__name__}: {e})"
+    return found if getattr(found, "_BINDINGS_AVAILABLE", False) else "cuda.compute finds no driver"
+
+
+def trouble() -> str | None:
+    """Why cuda.compute cannot be imported; None where it can."""
+    found = _package()
+    return found if isinstance(found, str) else None
+
+
+def delegated(plan: Plan, name: str, order: SortOrder, items: dict[str, Any], offsets: dict[str, Any], dtypes: tuple,
+              given: dict[str, Any]) -> bool:
+    """Put a call of a sort of cuda.compute into a plan, if it takes the arguments; whether it does.
+
+    items, offsets   arguments of make_… and of the call by name: pairs of an operand, or None, and a number of items
+    dtypes  that items may have
+    given   other arguments of the call
+    ImportError where CUTILE_COMPUTE demands the package, and it cannot be imported.
+    """
+    if plan.on_host or not (_plain(items, dtypes) and _plain(offsets, (ct.int32, ct.int64))):
+        return False
+    package = _package()
+    if isinstance(package, str):
+        if backend() == "cccl":
+            raise ImportError(MISSING.format(package))
+        return False
+    arrays = items | offsets
+    there = {key: it.state(n) for key, (it, n) in arrays.items() if it is not None}
+    call = _Call(getattr(package, f"make_{name}"), tuple(there), dict.fromkeys(arrays),
+                 {"order": package.SortOrder[order.name]}, given, plan.device)
+    plan.call_on_stream(call, plan.array(call.nbytes(plan.now(tuple(there.values()))), ct.uint8), *there.values())
+    return True
+
+
+def _plain(operands: dict[str, Any], dtypes: tuple) -> bool:
+    """Whether they are contiguous arrays of these dtypes, where they are there."""
+    return all(type(it) is ArrayIterator and isinstance(it.value_type, Number) and it.value_type.dtype in dtypes
+               and it.array.stride == it.array.itemsize for it, _ in operands.values() if it is not None)
+
+
+class _Stream:
+    def __init__(self, handle: int):
+        self._handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self._handle
+
+
+class _Array:
+    """An array as cuda.compute takes it."""
+
+    def __init__(self, on_gpu: Any):
+        self.__cuda_array_interface__ = on_gpu.__cuda_array_interface__
+        self.dtype = storage(Number(on_gpu.dtype))
+        self.nbytes = self.__cuda_array_interface__["shape"][0] * self.dtype.itemsize
+
+
+class _Call:
+    """A call of an object of cuda.compute, of which each thread has its own."""
+
+    def __init__(self, make: Any, names: tuple[str, ...], missing: dict[str, None], made: dict, given: dict,
+                 device: Any):
+        self._make, self._names, self._missing, self._made, self._given = make, names, missing, made, given
+        self._device, self._of_thread = device, threading.local()
+
+    def nbytes(self, arrays: tuple) -> int:
+        """Of temporary storage."""
+        with current(self._device):
+            return self._run(arrays, None, None)
+
+    def __call__(self, stream: Any, scratch: Any, *arrays: Any) -> None:
+        with current(self._device):
+            self._run(arrays, _Array(scratch), _Stream(stream_handle(stream)))
+
+    def _run(self, arrays: tuple, scratch: Any, stream: Any) -> int:
+        given = self._missing | dict(zip(self._names, map(_Array, arrays), strict=True))
+        found = getattr(self._of_thread, "object", None)
+        if found is None:
+            found = self._of_thread.object = self._make(**given, **self._made)
+        return found(temp_storage=scratch, **given, **self._given, stream=stream)

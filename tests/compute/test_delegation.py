@@ -1,0 +1,212 @@
+"""Sorts through cuda-cccl: which calls go there, with which arguments, and what happens without the package.
+
+A stand-in takes the place of cuda.compute. It has its signatures, and sorts the host memory that is GPU memory here.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+import threading
+import types
+
+import numpy as np
+import pytest
+
+from cutile import compute, settings
+from cutile.compute import DoubleBuffer, ProxyArray, SortOrder, delegation
+from tests.compute.checks import check_docstring
+from tests.gpu.arrays import Cuda
+from tests.gpu.fake_driver import installed
+
+N = 50
+KEYS = np.random.default_rng(3).integers(-9, 9, N).astype(np.int32)
+
+
+class Order(enum.Enum):
+    ASCENDING = 0
+    DESCENDING = 1
+
+
+def _memory(a):
+    cai = a.__cuda_array_interface__
+    return np.ndarray(cai["shape"], cai["typestr"], np.ctypeslib.as_array(
+        (np.ctypeslib.ctypes.c_ubyte * (cai["shape"][0] * a.dtype.itemsize)).from_address(cai["data"][0])))
+
+
+class Package(types.ModuleType):
+    """What delegation uses of cuda.compute 1.2."""
+
+    SortOrder = Order
+    _BINDINGS_AVAILABLE = True
+
+    def __init__(self):
+        super().__init__("cuda.compute")
+        self.calls: list[dict] = []
+        self.made: list[tuple] = []
+
+    def make_radix_sort(self, *, d_in_keys, d_out_keys, d_in_values, d_out_values, order):
+        self.made.append((threading.get_ident(), order, d_in_keys.dtype, d_in_values and d_in_values.dtype))
+
+        def run(*, temp_storage, d_in_keys, d_out_keys, d_in_values, d_out_values, num_items, begin_bit=None,
+                end_bit=None, stream=None):
+            if temp_storage is not None:
+                self.calls.append({"items": num_items, "bits": (begin_bit, end_bit), "bytes": temp_storage.nbytes,
+                                   "stream": stream.__cuda_stream__()})
+                at = np.argsort(_memory(d_in_keys) * (1 if order is Order.ASCENDING else -1), kind="stable")
+                _memory(d_out_keys)[:] = _memory(d_in_keys)[at]
+                if d_in_values is not None:
+                    _memory(d_out_values)[:] = _memory(d_in_values)[at]
+            return 1000 + num_items
+        return run
+
+    def make_segmented_sort(self, *, d_in_keys, d_out_keys=None, d_in_values=None, d_out_values=None, start_offsets_in,
+                            end_offsets_in, order):
+        def run(*, temp_storage, d_in_keys, d_out_keys, d_in_values, d_out_values, num_items, num_segments,
+                start_offsets_in, end_offsets_in, stream=None):
+            assert d_in_values is d_out_values is None and len(_memory(start_offsets_in)) == num_segments
+            if temp_storage is not None:
+                self.calls.append({"items": num_items})
+                for a, b in zip(_memory(start_offsets_in), _memory(end_offsets_in), strict=True):
+                    found = np.sort(_memory(d_in_keys)[a:b])
+                    _memory(d_out_keys)[a:b] = found if order is Order.ASCENDING else found[::-1]
+            return 64
+        return run
+
+
+@pytest.fixture
+def package(monkeypatch):
+    found = Package()
+    monkeypatch.setitem(sys.modules, "cuda.compute", found)
+    monkeypatch.setattr(delegation, "_package", lambda: found)
+    monkeypatch.setattr(delegation, "_installed", lambda: True)
+    monkeypatch.setattr(delegation, "_choices", [])
+    found.driver = installed(monkeypatch)
+    compute.clear_all_caches()
+    yield found
+    compute.clear_all_caches()
+
+
+def sorted_by(order, n=N, values=True, keys=KEYS, **more):
+    out, moved = np.full(n, -1, keys.dtype), np.full(n, -1, np.int64)
+    given = (Cuda(np.arange(n)), Cuda(moved)) if values else (None, None)
+    compute.radix_sort(Cuda(keys), Cuda(out), *given, n, order, **more)
+    return out, moved
+
+
+def test_a_radix_sort(package):
+    for _ in range(2):
+        out, moved = sorted_by(SortOrder.DESCENDING, stream=77)
+    at = np.argsort(-KEYS, kind="stable")
+    assert out.tolist() == KEYS[at].tolist() and moved.tolist() == at.tolist()
+    assert package.calls == 2 * [{"items": N, "bits": (None, None), "bytes": 1000 + N, "stream": (0, 77)}]
+    assert package.made == [(threading.get_ident(), Order.DESCENDING, KEYS.dtype, np.dtype(np.int64))]
+    assert not package.driver.launches
+    sorted_by(SortOrder.ASCENDING, values=False, begin_bit=2, end_bit=5)
+    assert package.calls[-1]["bits"] == (2, 5)
+    assert "cuMemFreeAsync" in package.driver.names()
+
+
+def test_an_object_and_its_storage(package):
+    made = compute.make_radix_sort(ProxyArray(np.int32), ProxyArray(np.int32), None, None, SortOrder.ASCENDING)
+    out = Cuda(np.zeros(N, np.int32))
+    need = made(None, Cuda(KEYS), out, None, None, N)
+    assert made.backend == "cccl" and need >= 1000 + N and not package.calls
+    with pytest.raises(ValueError, match="temp_storage"):
+        made(Cuda(np.zeros(need - 1, np.uint8)), Cuda(KEYS), out, None, None, N)
+    made(Cuda(np.zeros(need, np.uint8)), Cuda(KEYS), out, None, None, N)
+    assert out.array.tolist() == np.sort(KEYS).tolist() and len(package.calls) == 1
+
+
+def test_a_segmented_sort(package):
+    out, starts, ends = Cuda(np.full(N, 99, np.int32)), Cuda(np.array([0, 20])), Cuda(np.array([20, 45]))
+    compute.segmented_sort(Cuda(KEYS), out, None, None, N, 2, starts, ends, SortOrder.ASCENDING)
+    assert out.array.tolist() == [*np.sort(KEYS[:20]), *np.sort(KEYS[20:45]), *[99] * 5]
+    assert len(package.calls) == 1 and not package.driver.launches
+
+
+def test_each_thread_has_its_object(package):
+    sorted_by(SortOrder.ASCENDING)
+    done = threading.Thread(target=sorted_by, args=(SortOrder.ASCENDING,))
+    done.start()
+    done.join()
+    assert len({thread for thread, *_ in package.made}) == 2 and len(package.calls) == 2
+
+
+def test_what_stays_here(package):
+    """Whatever a sort of cuda.compute may give another result of, or does not take."""
+    x, o, n = Cuda(KEYS), Cuda(np.zeros(N, np.int32)), N
+    f, g = Cuda(KEYS.astype(np.float32)), Cuda(np.zeros(N, np.float32))
+    strided, offsets = Cuda(np.zeros(2 * N, np.int32)[::2]), (Cuda(np.array([0])), Cuda(np.array([9])))
+    up = SortOrder.ASCENDING
+    compute.radix_sort(DoubleBuffer(x, o), None, None, None, n, up)
+    compute.radix_sort(strided, o, None, None, n, up)
+    compute.radix_sort(compute.TransformIterator(x, lambda v: v), o, None, None, n, up)
+    compute.radix_sort(Cuda(KEYS > 0), Cuda(KEYS > 1), None, None, n, up)
+    compute.segmented_sort(f, g, None, None, n, 1, *offsets, up)
+    compute.segmented_sort(x, o, f, g, n, 1, *offsets, up)
+    compute.merge_sort(x, None, o, None, n, compute.OpKind.LESS)
+    assert not package.calls and package.driver.launches
+    host = np.zeros_like(KEYS)
+    compute.radix_sort(KEYS, host, None, None, n, up)
+    compute.radix_sort(x, o, None, None, 0, up)
+    assert not package.calls and host.tolist() == np.sort(KEYS).tolist()
+    with pytest.raises(ValueError, match="share memory"):
+        compute.radix_sort(x, x, None, None, n, up)
+
+
+def test_the_choice(package, monkeypatch):
+    assert compute.backend() == "auto"
+    assert compute.backend("own") == "own" == compute.backend()
+    sorted_by(SortOrder.ASCENDING)
+    assert not package.calls and package.driver.launches
+    made = compute.make_radix_sort(ProxyArray("i4"), ProxyArray("i4"), None, None, SortOrder.ASCENDING)
+    assert made.backend == "own" and compute.make_select(
+        ProxyArray("i4"), ProxyArray("i4"), ProxyArray("i4"), compute.OpKind.IDENTITY).backend == "own"
+    compute.backend("cccl")
+    sorted_by(SortOrder.ASCENDING)
+    assert len(package.calls) == 1
+    for wrong in ("", "cub", 7):
+        with pytest.raises(ValueError, match="backend"):
+            compute.backend(wrong)
+    monkeypatch.setattr(delegation, "_choices", [])
+    for setting, way in (("own", "own"), ("cccl", "cccl"), ("auto", "cccl")):
+        with settings.override(COMPUTE=setting):
+            assert compute.backend() == setting and delegation.chosen() == way
+    with settings.override(BACKEND="interp"):
+        assert delegation.chosen() == "own"
+
+
+def test_without_the_package(package, monkeypatch):
+    monkeypatch.setattr(delegation, "_package", lambda: "cuda.compute cannot be imported (OSError: no libnvrtc)")
+    sorted_by(SortOrder.ASCENDING)
+    assert package.driver.launches  # auto
+    compute.backend("cccl")
+    with pytest.raises(ImportError, match=r"no libnvrtc\): pip install 'cutile\[compute\]', or CUTILE_COMPUTE=own"):
+        sorted_by(SortOrder.ASCENDING, n=N - 1)
+    monkeypatch.setattr(delegation, "_installed", lambda: False)
+    compute.backend("auto")
+    assert delegation.chosen() == "own"
+
+
+def test_the_package_is_looked_for(monkeypatch):
+    broken = types.ModuleType("cuda.compute")
+    for found, says in ((None, "cannot be imported"), (broken, "finds no driver")):
+        monkeypatch.setitem(sys.modules, "cuda.compute", found)
+        delegation._package.cache_clear()
+        assert says in delegation._package()
+    broken._BINDINGS_AVAILABLE = True
+    delegation._package.cache_clear()
+    assert delegation._package() is broken
+    delegation._package.cache_clear()
+
+
+def test_blobs_have_kernels_of_this_language(package):
+    made = compute.make_radix_sort(ProxyArray("u1"), ProxyArray("u1"), None, None, SortOrder.ASCENDING,
+                                   compute_capability=90)
+    again = compute.deserialize(compute.serialize(made))
+    assert made.backend == "cccl" and again.backend == "own" and package.driver.built
+
+
+def test_documentation():
+    check_docstring(compute.backend)
