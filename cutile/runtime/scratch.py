@@ -14,9 +14,7 @@ class Scratch:
     __slots__ = ("_device", "_nbytes", "_stream", "_pointer", "_entered")
 
     def __init__(self, ordinal: int, nbytes: int, stream: Any):
-        from cutile.gpu.driver import driver  # back ends are loaded when they are needed
-        from cutile.gpu.streams import handle
-
+        driver, handle = _gpu()
         self._device, self._nbytes, self._stream = driver().device(ordinal), nbytes, handle(stream)
 
     def __enter__(self) -> int:
@@ -24,8 +22,9 @@ class Scratch:
         self._entered = device.enter()
         try:
             _keep_memory(device)
-            self._pointer = device.driver.ask(f"there is no memory for {self._nbytes} bytes of temporary storage",
-                                              device.driver.api.cuMemAllocAsync(self._nbytes, self._stream))
+            failed, self._pointer = device.driver.api.cuMemAllocAsync(self._nbytes, self._stream)
+            if failed:
+                raise device.driver.error(f"there is no memory for {self._nbytes} bytes of temporary storage", failed)
         except BaseException:
             if self._entered:
                 device.leave()
@@ -38,6 +37,15 @@ class Scratch:
         finally:
             if self._entered:
                 self._device.leave()
+
+
+@functools.cache
+def _gpu() -> tuple[Any, Any]:
+    """What is needed of the back end, which is loaded when it is needed: statements that import cost time."""
+    from cutile.gpu.driver import driver
+    from cutile.gpu.streams import handle
+
+    return driver, handle
 
 
 @functools.cache
@@ -54,21 +62,15 @@ def _keep_memory(device: Any) -> None:
 @contextlib.contextmanager
 def current(ordinal: int) -> Iterator[None]:
     """`with current(ordinal):` a GPU is the current one."""
-    from cutile.gpu.driver import driver
-
-    with driver().device(ordinal).current():
+    with _gpu()[0]().device(ordinal).current():
         yield
 
 
 def stream_handle(stream: Any) -> int:
     """The handle of what `ct.launch` takes as a stream."""
-    from cutile.gpu.streams import handle
-
-    return handle(stream)
+    return _gpu()[1](stream)
 
 
 def capability(ordinal: int) -> tuple[int, int]:
     """The compute capability of a GPU."""
-    from cutile.gpu.driver import driver
-
-    return driver().capability(ordinal)
+    return _gpu()[0]().capability(ordinal)

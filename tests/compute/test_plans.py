@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 
 import cutile as ct
-from cutile import compute
+from cutile import compute, settings
 from cutile.compute import CountingIterator, OpKind, ZipIterator
 from cutile.compute.algorithm import INITIAL, INPUT, Algorithm
 from cutile.compute.reduce import Reduce
 from cutile.compute.scan import Scan
+from cutile.gpu import cubin as building
+from cutile.gpu import driver as drivers
 from cutile.runtime import launch_cache
 from tests.gpu import extension
 from tests.gpu.arrays import Cuda
-from tests.gpu.fake_driver import installed
+from tests.gpu.fake_driver import FakeDriver, installed, sizes_of
 
 
 @pytest.fixture(autouse=True)
@@ -237,3 +239,23 @@ def test_a_count_is_never_left_out():
     with pytest.raises(TypeError, match="argument `num_items` is missing"):
         compute.inclusive_scan(x, x.copy(), compute.OpKind.PLUS)
     scan_of(np.int64(4)), scan_of(np.uint8(4))
+
+
+def test_gpus_of_one_kind_share_code(monkeypatch, tmp_path):
+    """A kernel that runs on several GPUs is compiled once for each compute capability, and loaded on each GPU."""
+    fake, made = FakeDriver(devices=3), []
+
+    def compiled(program, facts, target, options, symbol, lineinfo, hints):
+        made.append(str(target))
+        fake.sizes[b"code %d" % len(made)] = sizes_of(p.type for p in program.params)
+        return b"code %d" % len(made)
+    monkeypatch.setattr(drivers, "_driver", fake.start())
+    monkeypatch.setattr(building, "_compiled", compiled)
+    arrays = [Cuda(np.zeros(64, np.float32)) for _ in range(3)]
+    fake.homes = {a.array.ctypes.data: k for k, a in enumerate(arrays)}
+    with settings.override(CACHE_DIR=str(tmp_path)):
+        for a in arrays * 2:
+            compute.unary_transform(a, a, OpKind.NEGATE, 64)
+    assert made == ["sm_90"]
+    assert [c[1:] for c in fake.calls if c[0] == "cuModuleLoadData"] == [(b"code 1", 0x1000 + k) for k in range(3)]
+    assert [launch["context"] for launch in fake.launches] == [0x1000, 0x1001, 0x1002] * 2
