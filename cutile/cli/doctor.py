@@ -89,7 +89,8 @@ def _gpu() -> Iterator[tuple[str, str, str]]:
 
 _PACKAGES = {
     "numpy": "the interpreter computes with it", "ml_dtypes": "bfloat16, fp8 and fp4 arrays on the host",
-    "cuda-bindings": "calls of NVIDIA's driver", "cuda-cccl": "sorts of cutile.compute on GPU arrays", "torch": "tensors as arguments",
+    "cuda-bindings": "calls of NVIDIA's driver",
+    "cuda-cccl": "sorts of cutile.compute on GPU arrays", "torch": "tensors as arguments",
     "debugpy": "breakpoints from VS Code", "scikit-image": "examples",
     "scikit-learn": "examples", "hypothesis": "tests", "triton": "benchmarks compare with its interpreter",
 }
