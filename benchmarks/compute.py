@@ -23,6 +23,7 @@ from cutile import compute
 from cutile.compute import OpKind
 
 ROUNDS, CALLS = 9, 100
+MOST = 0.05  # seconds that the calls of a round take, but for a single one
 ROW = "{:34} {:>5} {:>10.4f} ms {:>9} {:>10} {:>6}   {:>7.1f} us"
 
 
@@ -73,6 +74,7 @@ def rows(xp: Any, n: int, dtype: Any, others: dict[str, Any]) -> Iterator[tuple[
     yield (f"exclusive_scan PLUS {name}", lambda: compute.exclusive_scan(x, y, OpKind.PLUS, first, n), scanned,
            lambda: (y[1:], xp.cumsum(x, dtype=dtype)[:-1]))
     yield from _segments(xp, n, x)
+    yield from _sorts(xp, n, x, torch, cc)
     count = xp.zeros(1, np.int64)
     yield (f"select {name}", lambda: compute.select(x, y, count, positive, n), kept,
            lambda: (y[:int(count[0])], x[x > 0]))
@@ -92,6 +94,44 @@ def _segments(xp: Any, n: int, x: Any) -> Iterator[tuple]:
                lambda out=out, shown=shown: (out, shown.sum(axis=1, dtype=x.dtype)))
 
 
+def _sorts(xp: Any, n: int, x: Any, torch: Any, cc: Any) -> Iterator[tuple]:
+    """What looks at the order or the number of equal items. Sorts run as CUTILE_COMPUTE says."""
+    y, t = xp.empty_like(x), torch.as_tensor(x, device="cuda") if torch else None
+    mine, up, name = "cupy" if xp is not np else "numpy", compute.SortOrder.ASCENDING, x.dtype.name
+    beside: dict[str, Callable] = {mine: lambda: xp.sort(x)}
+    if torch:
+        beside["torch"] = lambda: torch.sort(t)
+    if cc:
+        beside["cuda.compute"] = lambda: cc.radix_sort(d_in_keys=x, d_out_keys=y, d_in_values=None, d_out_values=None,
+                                                       num_items=n, order=cc.SortOrder.ASCENDING)
+    yield (f"radix_sort {name}", lambda: compute.radix_sort(x, y, None, None, n, up), beside, lambda: (y, xp.sort(x)))
+    k, top = 100, xp.empty(100, x.dtype)
+    beside = {mine: lambda: xp.sort(xp.partition(x, n - k)[n - k:])[::-1]}
+    if torch:
+        beside["torch"] = lambda: torch.topk(t, k)
+    yield (f"top_k of {k} {name}", lambda: compute.top_k(x, top, None, None, n, k), beside,
+           lambda: (top, xp.sort(x)[::-1][:k]))
+    runs, kept, many = xp.arange(n, dtype=np.int32) // 4, xp.empty(n, np.int32), xp.zeros(1, np.int64)
+    unused = compute.DiscardIterator()
+    beside = {mine: lambda: runs[xp.concatenate([xp.ones(1, bool), runs[1:] != runs[:-1]])]}
+    if torch:
+        u = torch.as_tensor(runs, device="cuda")
+        beside["torch"] = lambda: torch.unique_consecutive(u)
+    if name == "int32":
+        yield ("unique_by_key, keys alone int32", lambda: compute.unique_by_key(
+            runs, compute.ConstantIterator(np.uint8(0)), kept, unused, many, OpKind.EQUAL_TO, n), beside,
+               lambda: (kept[:int(many[0])], runs[::4]))
+    for bins in (256, 4096) if name == "int32" else ():
+        samples, counts = xp.arange(n, dtype=np.int32) * 7 % bins, xp.empty(bins, np.int32)
+        beside = {mine: lambda samples=samples, bins=bins: xp.bincount(samples, minlength=bins)}
+        if torch:
+            s = torch.as_tensor(samples, device="cuda")
+            beside["torch"] = lambda s=s, bins=bins: torch.bincount(s, minlength=bins)
+        yield (f"histogram_even of {bins} int32", lambda samples=samples, counts=counts, bins=bins:
+               compute.histogram_even(samples, counts, bins + 1, np.int32(0), np.int32(bins), n), beside,
+               lambda samples=samples, counts=counts, bins=bins: (counts, xp.bincount(samples, minlength=bins)))
+
+
 def milliseconds(f: Callable, wait: Callable, inner: int) -> float:
     f()
     wait()
@@ -105,14 +145,14 @@ def milliseconds(f: Callable, wait: Callable, inner: int) -> float:
     return statistics.median(found) * 1e3
 
 
-def host_microseconds(f: Callable, wait: Callable) -> float:
+def host_microseconds(f: Callable, wait: Callable, calls: int) -> float:
     found = []
     for _ in range(ROUNDS):
         wait()
         start = time.perf_counter()
-        for _ in range(CALLS):
+        for _ in range(calls):
             f()
-        found.append((time.perf_counter() - start) / CALLS)
+        found.append((time.perf_counter() - start) / calls)
     wait()
     return min(found) * 1e6
 
@@ -172,11 +212,15 @@ def _show(name: str, exponent: int, call: Callable, beside: dict[str, Callable],
         if not agree(*results()):
             print(f"{name} 2^{exponent}: WRONG", flush=True)
             return
-        inner = max(1, 200 >> max(exponent - 18, 0))
+        start = time.perf_counter()
+        call()
+        wait()
+        some = int(MOST / (time.perf_counter() - start))
+        inner = max(1, min(200 >> max(exponent - 18, 0), some))
         ours = milliseconds(call, wait, inner)
         found = {n: milliseconds(f, wait, inner) for n, f in beside.items()}
         best = min(found, key=lambda n: found[n])
-        host = host_microseconds(call, wait) if exponent <= 20 else 0.0
+        host = host_microseconds(call, wait, max(1, min(CALLS, some))) if exponent <= 20 else 0.0
         print(ROW.format(name, f"2^{exponent}", ours, f"{found[best]:.4f}", best, f"{found[best] / ours:.2f}", host),
               flush=True)
     except Exception as e:
