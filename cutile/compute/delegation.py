@@ -1,8 +1,8 @@
 """Sorts through an installed cuda-cccl, on GPU arrays: what tiles cannot do at the speed of the hardware [DLG-*].
 
-It never changes a result. So it is for numbers of NumPy's dtypes in contiguous arrays, for `radix_sort` without a
-DoubleBuffer, and for `segmented_sort` of integers without values, whose equal keys cannot be told apart. Whatever has
-an operator in Python runs in kernels of this language.
+It never changes a result. So it is for fewer than 2^31 numbers of NumPy's dtypes in contiguous arrays, for `radix_sort`
+without a DoubleBuffer, and for `segmented_sort` of integers without values, whose equal keys cannot be told apart.
+Whatever has an operator in Python runs in kernels of this language.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import cutile as ct
 from cutile import settings
-from cutile.compute.algorithm import Algorithm
+from cutile.compute.algorithm import WIDE, Algorithm
 from cutile.compute.iterators import ArrayIterator
 from cutile.compute.pairs import SortOrder
 from cutile.compute.plans import Plan
@@ -125,7 +125,8 @@ def delegated(plan: Plan, name: str, order: SortOrder, items: dict[str, Any], of
     given   other arguments of the call
     ImportError where CUTILE_COMPUTE demands the package, and it cannot be imported.
     """
-    if plan.on_host or not (_plain(items, dtypes) and _plain(offsets, (ct.int32, ct.int64))):
+    many = max(n for _, n in (items | offsets).values())
+    if plan.on_host or many >= WIDE or not (_plain(items, dtypes) and _plain(offsets, (ct.int32, ct.int64))):
         return False
     package = _package()
     if isinstance(package, str):

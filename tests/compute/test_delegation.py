@@ -16,7 +16,7 @@ import pytest
 from cutile import compute, settings
 from cutile.compute import DoubleBuffer, ProxyArray, SortOrder, delegation
 from tests.compute.checks import check_docstring
-from tests.gpu.arrays import Cuda
+from tests.gpu.arrays import Cuda, at
 from tests.gpu.fake_driver import installed
 
 N = 50
@@ -146,6 +146,11 @@ def test_what_stays_here(package):
     compute.segmented_sort(f, g, None, None, n, 1, *offsets, up)
     compute.segmented_sort(x, o, f, g, n, 1, *offsets, up)
     compute.merge_sort(x, None, o, None, n, compute.OpKind.LESS)
+    many = 1 << 31
+    made = compute.make_radix_sort(x, o, None, None, up)
+    for n_items, calls in ((many - 1, 1), (many, 0)):
+        nbytes = made(None, at(1 << 40, (many,), typestr="<i4"), at(1 << 50, (many,), typestr="<i4"), None, None, n_items)
+        assert (nbytes < 1 << 32) == calls
     assert not package.calls and package.driver.launches
     host = np.zeros_like(KEYS)
     compute.radix_sort(KEYS, host, None, None, n, up)
