@@ -206,6 +206,12 @@ class Capturing(Operator):
         """What stands for its arrays, each with the state of the array."""
         return zip(self.hidden, (a.state(None) for a in self.arrays), strict=True)
 
+    def on_some_gpu(self, n: int) -> Capturing:
+        """The operator with arrays that are nowhere."""
+        found = Capturing(self._op, ())
+        found.arrays = tuple(a.on_some_gpu(min(n, 16)) for a in self.arrays)  # code does not depend on their sizes
+        return found
+
 
 class Stored(IteratorBase):
     """Values in temporary storage: an array of its own for each number of a value."""
@@ -422,6 +428,12 @@ class TransformIterator(IteratorBase):
         yield from super().captured()
         if isinstance(self.op, Capturing):
             yield from self.op.captured()
+
+    def on_some_gpu(self, n: int) -> IteratorBase:
+        found = super().on_some_gpu(n)
+        if isinstance(self.op, Capturing):
+            found.op = self.op.on_some_gpu(n)
+        return found
 
     def reversed(self) -> IteratorBase:
         return self._like(self.children[0].reversed())

@@ -196,6 +196,29 @@ def test_arrays_of_any_layout_have_code(monkeypatch):
             Cuda(x), Cuda(x), OpKind.NEGATE, 5)
 
 
+def test_operators_that_capture_arrays(monkeypatch):
+    fake = installed(monkeypatch)
+    table, x, out = np.arange(9, dtype=F), np.zeros(300, N32), np.zeros(300, F)
+
+    def looked_up(array):
+        return lambda v: array[v] + 1
+    made = compute.make_unary_transform(x, out, looked_up(table), compute_capability=90)
+    items = compute.TransformIterator(x, looked_up(table))
+    reduce = compute.make_reduce_into(items, out, added, F(0), compute_capability=90)
+    blobs, built = [compute.serialize(made), compute.serialize(reduce)], len(fake.built)
+    compute.clear_all_caches()
+    made, reduce = map(compute.deserialize, blobs)
+    there, values, result = Cuda(table), Cuda(x), Cuda(out)
+    made(values, result, looked_up(there), 300)
+    items = compute.TransformIterator(values, looked_up(there))
+    reduce(Cuda(np.zeros(reduce(None, items, result, added, 300, F(0)), np.uint8)), items, result, added, 300, F(0))
+    assert len(fake.built) == built and len(fake.launches) >= 2
+    made(x, out, looked_up(table), 300)
+    assert out[0] == 1
+    with pytest.raises(TypeError, match="argument `op`"):
+        made(x, out, lambda v: table[v] + 2, 300)
+
+
 def test_code_goes_with_the_object(monkeypatch):
     fake = installed(monkeypatch)
     made = compute.make_unary_transform(ProxyArray(F), ProxyArray(F), OpKind.NEGATE, compute_capability=90)
