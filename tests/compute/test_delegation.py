@@ -149,8 +149,8 @@ def test_what_stays_here(package):
     many = 1 << 31
     made = compute.make_radix_sort(x, o, None, None, up)
     for n_items, calls in ((many - 1, 1), (many, 0)):
-        nbytes = made(None, at(1 << 40, (many,), typestr="<i4"), at(1 << 50, (many,), typestr="<i4"), None, None, n_items)
-        assert (nbytes < 1 << 32) == calls
+        arrays = (at(place, (many,), typestr="<i4") for place in (1 << 40, 1 << 50))
+        assert (made(None, *arrays, None, None, n_items) < 1 << 32) == calls
     assert not package.calls and package.driver.launches
     host = np.zeros_like(KEYS)
     compute.radix_sort(KEYS, host, None, None, n, up)
