@@ -18,6 +18,7 @@ def midpoints(x, y, out, TILE: ct.Constant[int]):
 @ct.kernel
 def spread(x, out, COLUMNS: ct.Constant[int]):
     row = ct.bid(0)
+    # Padding with NAN would do for both: max and min pass over it.
     highest = ct.max(ct.load(x, (row, 0), (1, COLUMNS), padding_mode=ct.PaddingMode.NEG_INF), axis=1)
     lowest = ct.min(ct.load(x, (row, 0), (1, COLUMNS), padding_mode=ct.PaddingMode.POS_INF), axis=1)
     ct.store(out, row, highest - lowest)
