@@ -23,7 +23,7 @@ import numpy as np
 
 from cutile import settings
 from cutile._support.float_mode import in_usual_mode
-from cutile.bounds.walk import Inconclusive, Walker
+from cutile.bounds.walk import Inconclusive, Lost, Walker
 from cutile.dtypes import float64, info
 from cutile.interp.exec.block_set import Launch, Single
 from cutile.interp.memory import array_view
@@ -79,10 +79,13 @@ class Bounds:
     inconclusive : str or None, default None
         A decision that implementations may take differently (a branch, a loop, an index), if the run met one. Then
         nothing is known of any array, and every bound is inf.
+    lost : Lost or None, default None
+        The op that first gave a result of which nothing is known, with its `span`, `why` and `help`. Elements that do
+        not depend on it have bounds.
 
     Attributes
     ----------
-    arrays, inconclusive
+    arrays, inconclusive, lost
         As above.
 
     Examples
@@ -93,6 +96,7 @@ class Bounds:
 
     arrays: tuple[Bounded, ...]
     inconclusive: str | None = None
+    lost: Lost | None = None
 
 
 def bounds(kernel: Kernel, grid: Sequence[int], args: tuple, *, contraction: bool = False,
@@ -178,9 +182,9 @@ def of_program(program: Program, grid: Sequence[int], values: Sequence[Any], *, 
     shadows: list[tuple[str, array_view.ArrayView, np.ndarray]] = []
     pairs = [_pair(p, name, value, shadows)
              for p, name, value in zip(program.params, program.param_names, values, strict=True)]
-    why = _run(program, (*grid, 1, 1)[:3], pairs, contraction, rounding)
+    why, lost = _run(program, (*grid, 1, 1)[:3], pairs, contraction, rounding)
     return Bounds(tuple(Bounded(name, view.buffer.array, np.full(e.shape, np.inf) if why else e)
-                        for name, view, e in shadows), why)
+                        for name, view, e in shadows), why, lost)
 
 
 def _pair(p: Value, name: str, leaf: Any, shadows: list) -> tuple:
@@ -215,10 +219,12 @@ def _like(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.ndarray(a.shape, dtype, bytearray((high - low + 1) * size), -low * size, [s * size for s in steps])
 
 
-def _run(program: Program, grid: tuple[int, ...], pairs: list, contraction: bool, rounding: bool) -> str | None:
-    """Run all blocks. Returns None, or the reason why nothing can be said."""
+def _run(program: Program, grid: tuple[int, ...], pairs: list, contraction: bool,
+         rounding: bool) -> tuple[str | None, Lost | None]:
+    """Run all blocks. Returns why nothing can be said, if there is a reason, and where an error became unknown."""
     if (waiting := properties_of(program).waiting) is not None:
-        return f"{waiting}, and which comes first is free"
+        return f"{waiting}, and which comes first is free", None
+    lost = None
     launch = Launch(grid, settings.get("STEP_LIMIT"))
     try:
         with np.errstate(all="ignore"), settings.steady():
@@ -226,6 +232,7 @@ def _run(program: Program, grid: tuple[int, ...], pairs: list, contraction: bool
                 walker = Walker(Single(launch, block), contraction, rounding)
                 walker.env.update(zip(program.params, pairs, strict=True))
                 walker.region(program.body)
+                lost = lost or walker.lost
     except Inconclusive as e:
-        return str(e)
-    return None
+        return str(e), lost
+    return None, lost

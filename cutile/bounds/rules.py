@@ -187,6 +187,28 @@ ORDER: dict[OpDef, Callable] = {
     mma.mma_scaled: _mma, reduce.reduce: _combined, scan.scan: _combined,
 }
 
+# ------------------------------------------------------------------ what is lost
+
+
+def why_unknown(n: Op) -> tuple[str, str]:
+    """Why an op whose operands have finite errors has a result of which nothing is known, and what helps."""
+    floats = [v.type.dtype for v in (*n.operands, *n.results)
+              if isinstance(v.type, TileType) and info(v.type.dtype).floating]
+    narrow = [d for d in floats if d.bitwidth < 32]
+    help = f"compute in float32 (.astype(ct.float32) after the load), as {narrow[0].name} is coarse" if narrow else ""
+    result = n.results[0].type.dtype
+    if not info(result).floating:
+        return f"a result of dtype {result.name} follows from a rounded number", ""
+    if n.op is arithmetic.truediv:
+        return "the divisor may be 0, since what was rounded before may be off by as much as itself", help
+    if n.op.error_bound is None and error_rule(n.op) is unknown:
+        return f"no rule says how an error passes through {n.op.spelling}()", ""
+    if any(isinstance(f, Order) for f in n.op.freedom) and ORDER.get(n.op, _any_order) in (_any_order, _combined):
+        return "the order of the steps is free, and each rounds", ""
+    return (f"what was rounded before may take {n.op.spelling}() out of its domain, or its result out of the range of "
+            f"{result.name}"), help
+
+
 # ------------------------------------------------------------------ operands with errors
 
 

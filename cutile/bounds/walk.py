@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from cutile._support.structs import structure
 from cutile.bounds import rules
 from cutile.dtypes import DType, float64, info
 from cutile.errors import Span
@@ -36,6 +37,19 @@ class Inconclusive(Exception):
         self.span = span
 
 
+@structure(frozen=True)
+class Lost:
+    """The op that first made an error unknown: why, and what to do, or "" if nothing helps."""
+
+    span: Span
+    why: str
+    help: str
+
+
+def unknown(errors: Sequence[Any]) -> bool:
+    return any(isinstance(e, np.ndarray) and e.dtype == np.float64 and bool(np.isinf(e).any()) for e in errors)
+
+
 class Walker:
     """Runs one block. `values_only` is set inside combine functions: the rule of the reduction has their errors.
 
@@ -46,6 +60,7 @@ class Walker:
         self.ctx, self.contraction, self.rounding = ctx, contraction, rounding
         self.env: dict[Value, Pair] = {}
         self.values_only = False
+        self.lost: Lost | None = None
 
     def get(self, vs: Sequence[Value]) -> list[Pair]:
         return [self.env[v] for v in vs]
@@ -131,6 +146,8 @@ class Walker:
             errors = rules.errors(n, xs, es, ys, self.contraction)
             if self.rounding:
                 errors = rules.rounded_too(n, ys, errors)
+            if self.lost is None and unknown(errors) and not unknown(es):
+                self.lost = Lost(n.span, *rules.why_unknown(n))
         self.put(n.results, list(zip(ys, errors, strict=True)))
 
     def apply(self, n: Op, xs: Sequence[Any], sig: Sig, **changed: Any) -> tuple:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cutile.functions.profiling import copied_to_host, resolved
 from cutile.functions.tuning_check import on_host
+
+if TYPE_CHECKING:
+    from cutile.bounds.walk import Lost
 
 SHOWN = 3  # wrong elements in a message
 
@@ -37,7 +40,8 @@ def assert_matches(f: Any, reference: Callable[..., Any], args: Sequence[Any], *
     AssertionError
         Elements are further away; the text gives their number, and index, values and bound of the first ones.
     ValueError
-        No bound is known: give `bounds`.
+        No bound is known: the text names the line where it was lost, and why. Compute more exactly there, or give
+        `bounds`.
 
     Notes
     -----
@@ -54,21 +58,22 @@ def assert_matches(f: Any, reference: Callable[..., Any], args: Sequence[Any], *
     """
     named = named or {}
     want = [np.asarray(on_host(w)) for w in _several(reference(*args, **named))]
-    allowed = _bounds_of(f, args, named) if bounds is None else list(_several(bounds))
+    allowed, lost = _bounds_of(f, args, named) if bounds is None else (list(_several(bounds)), None)
     got = [on_host(a) for a in _several(f(*args, **named))]
     if not len(got) == len(want) == len(allowed):
         raise ValueError(f"{f.__name__} has {len(got)} outputs, the reference returned {len(want)}, and there are "
                          f"{len(allowed)} bounds")
     for i, (g, w, b) in enumerate(zip(got, want, allowed)):
-        _compare(f"output {i} of {f.__name__}" if len(got) > 1 else f"the output of {f.__name__}", g, w, b)
+        what = f"output {i} of {f.__name__}" if len(got) > 1 else f"the output of {f.__name__}"
+        _compare(what, g, w, b, lost)
 
 
 def _several(x: Any) -> Sequence[Any]:
     return x if isinstance(x, tuple | list) else (x,)
 
 
-def _bounds_of(f: Any, args: Sequence[Any], named: dict[str, Any]) -> list[np.ndarray]:
-    """How far the elements of each output may be from real numbers."""
+def _bounds_of(f: Any, args: Sequence[Any], named: dict[str, Any]) -> tuple[list[np.ndarray], Lost | None]:
+    """How far the elements of each output may be from real numbers, and where that became unknown."""
     from cutile.bounds import bounds
 
     function, values = resolved(f, args, named)
@@ -77,17 +82,27 @@ def _bounds_of(f: Any, args: Sequence[Any], named: dict[str, Any]) -> list[np.nd
     if found.inconclusive is not None:
         raise ValueError(f"no bound is known for {f.__name__}: {found.inconclusive}; give bounds=")
     by_name = {a.name: a for a in found.arrays}
-    return [by_name[n].bound for n in kernel.names if n in function.returned]
+    return [by_name[n].bound for n in kernel.names if n in function.returned], found.lost
 
 
-def _compare(what: str, got: np.ndarray, want: np.ndarray, bound: Any) -> None:
+def _known(what: str, allowed: np.ndarray, lost: Lost | None) -> None:
+    """ValueError for an output of which some elements have no bound."""
+    without = np.argwhere(np.isinf(allowed))
+    if not len(without):
+        return
+    index = list(map(int, without[0]))
+    if lost is None:
+        raise ValueError(f"no bound is known for {what} at {index}; give bounds=")
+    advice = f"{lost.help}; or give bounds=" if lost.help else "give bounds="
+    raise ValueError(f"no bound is known for {what} at {index}: {lost.why}\n{lost.span.render()}\n  help: {advice}")
+
+
+def _compare(what: str, got: np.ndarray, want: np.ndarray, bound: Any, lost: Lost | None) -> None:
     if got.shape != want.shape:
         raise AssertionError(f"{what} has the shape {got.shape}, the reference {want.shape}")
     x, y = got.astype(np.float64), want.astype(np.float64)
     allowed = np.broadcast_to(np.asarray(bound, np.float64), x.shape)
-    if np.isinf(allowed).any():
-        index = tuple(map(int, np.argwhere(np.isinf(allowed))[0]))
-        raise ValueError(f"no bound is known for {what} at {list(index)}; give bounds=")
+    _known(what, allowed, lost)
     rounded = np.abs(y) * float(np.finfo(want.dtype).eps if want.dtype.kind == "f" else 0)  # of the reference itself
     with np.errstate(all="ignore"):
         right = (np.abs(x - y) <= allowed + rounded) | (x == y) | (np.isnan(x) & np.isnan(y))

@@ -89,3 +89,35 @@ def test_a_running_softmax_is_known():
 
     value, bound = run(k, data(), np.zeros(1, np.float32))
     assert 0 < bound[0] < 1e-4 * value[0]
+
+
+def lost(body, *arrays):
+    """Why and in which line a bound was lost."""
+    @ct.kernel
+    def k(x, y):
+        body(ct.exp(ct.load(x, 0, N)), y)
+
+    found = bounds(k, (1,), (*arrays, np.zeros(N, np.float32)), rounding=True)
+    return found.lost and (found.lost.why, found.lost.span.source_line().strip())
+
+
+def test_where_a_bound_is_lost():
+    def compared(t, y):
+        ct.store(y, 0, ct.where(t > 1.0, t, 0.0))
+
+    def divided(t, y):
+        small = t - t
+        ct.store(y, 0, t / small)
+
+    def too_large(t, y):
+        ct.store(y, 0, (t * 65000.0).astype(ct.float16).astype(ct.float32))
+
+    def kept(t, y):
+        ct.store(y, 0, t + 1)
+
+    zeros = np.zeros(N, np.float32)
+    assert lost(compared, zeros) == ("a result of dtype bool_ follows from a rounded number",
+                                     "ct.store(y, 0, ct.where(t > 1.0, t, 0.0))")
+    assert lost(divided, zeros)[0].startswith("the divisor may be 0") and "t / small" in lost(divided, zeros)[1]
+    assert lost(too_large, np.full(N, 0.0077, np.float32))[0].endswith("its result out of the range of float16")
+    assert lost(kept, zeros) is None

@@ -78,6 +78,26 @@ def test_bounds_of_the_caller():
     assert_matches(f, lambda x: -x, (x,), bounds=0)
 
 
+@pytest.mark.parametrize("compute, finite", [(ct.float16, False), (ct.float32, True)])
+def test_the_line_where_a_bound_is_lost(compute, finite):
+    """A thousand float16 numbers may sum to 0 as far as roundings explain; what the text advises has a bound."""
+    @ct.kernel
+    def k(x: ct.Array["M N"], y):
+        t = ct.load(x, (ct.bid(0), 0), (1, 1024), padding_mode=ct.PaddingMode.NEG_INF).astype(compute)
+        e = ct.exp(t - ct.max(t, axis=1, keepdims=True))
+        total = ct.sum(e, axis=1, keepdims=True)
+        ct.store(y, (ct.bid(0), 0), (e / total).astype(ct.float16))
+
+    f = ct.jit(k, grid="M", out=ct.Out("M N"), name="rows")
+    x = (np.random.default_rng(0).standard_normal((2, 1000)) * 5).astype(np.float16)
+    if finite:
+        return assert_matches(f, reference, (x,))
+    with pytest.raises(ValueError, match=r"for the output of rows at \[0, 0\]: the divisor may be 0") as e:
+        assert_matches(f, reference, (x,))
+    assert "(e / total)" in str(e.value) and "help: compute in float32 (.astype(ct.float32)" in str(e.value)
+    return assert_matches(f, reference, (x,), bounds=0.01)
+
+
 def test_nan_and_infinity():
     x = np.array([np.nan, np.inf, -np.inf, 1, 0], np.float32)
     assert_matches(scaled, lambda x, f: x * f, (x, -1.0))
