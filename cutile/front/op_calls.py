@@ -18,6 +18,7 @@ from cutile.front.scope import Scope
 from cutile.ir.terms import POISON, Term, Tuple, is_poisoned
 from cutile.ops._constants import const_term
 from cutile.ops._op import PURE, REDUCTION, SCAN, OpDef
+from cutile.ops.create import arange
 
 Spans = Callable[[], Mapping[str, Span]]  # gives the spans of arguments by parameter, when an error asks for one
 
@@ -101,9 +102,18 @@ def _error(op: OpDef | Method, method: bool, args: Sequence[Term], kwargs: Mappi
     try:
         signature.bind(*args, **kwargs)
     except TypeError as e:
-        advice = _on_too_many(name, signature, len(args)) if "too many" in str(e) else ""
-        return TileTypeError(f"{name}(): {e}", help=advice + help)
+        return TileTypeError(f"{name}(): {e}", help=_what_to_write(op, name, signature, len(args), str(e)) + help)
     raise AssertionError(f"the arguments of {name}() fit its signature {signature}")
+
+
+def _what_to_write(op: OpDef | Method, name: str, signature: inspect.Signature, given: int, error: str) -> str:
+    """The beginning of a help: a call that fits, where a dtype is missing, and advice for too many arguments."""
+    too_many = "too many" in error
+    if isinstance(op, OpDef) and op.method is None and ("argument: 'dtype'" in error or too_many and op is arange):
+        needed = [p.name for p in signature.parameters.values() if p.default is p.empty and p.name != "dtype"]
+        call = f"ct.{name}({', '.join(needed)}, dtype=ct.{'int32' if op is arange else 'float32'})"
+        return f"write {call}{', which counts from 0 to size - 1' * (op is arange)}; "
+    return _on_too_many(name, signature, given) if too_many else ""
 
 
 def _on_too_many(name: str, signature: inspect.Signature, given: int) -> str:

@@ -31,6 +31,7 @@ class Missing:
 
 
 MISSING: Any = Missing()
+REQUIRED: Any = object()  # in the place of constants without default that a call does not give
 
 
 @structure(frozen=True)
@@ -129,6 +130,10 @@ def bind(function: TileFunction, values: Mapping[str, Any], open: Callable[[Boun
 
     open   is called before these are computed, to refuse what cannot be
     """
+    for name, value in values.items():
+        if value is REQUIRED:
+            raise refusal(TypeError(f"{function.__name__}() needs the argument `{name}`"
+                                    f"{_of_constant(function, name) if function.specs[name].constant else ''}"))
     bound = Bound(function, dict(values), [], {}, {})
     for name, value in values.items():
         if not function.specs[name].constant and value is not MISSING:
@@ -152,6 +157,12 @@ def bind(function: TileFunction, values: Mapping[str, Any], open: Callable[[Boun
             rule = function.defaults.get(name)
             bound.values[name] = bound.names[name] = bound.names[name] if rule is None else bound.evaluate(rule)
     return bound
+
+
+def _of_constant(function: TileFunction, name: str) -> str:
+    size = [*function.named, "N"][len(function.named) - 1]
+    return (f", a constant of the kernel: give it in the call, or let ct.jit do so, by defaults={{\"{name}\": 128}} or "
+            f"a function of named sizes, defaults={{\"{name}\": lambda {size}: 1 << ({size} - 1).bit_length()}}")
 
 
 def _read(function: TileFunction, name: str, value: Any, needed: bool) -> Read | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from cutile._support.opaque import opaque
 from cutile.errors import hidden
+from cutile.functions.binding import REQUIRED
 from cutile.runtime import launch as launching
 
 if TYPE_CHECKING:
@@ -31,10 +32,11 @@ def entry(f: TileFunction, first: str | None) -> types.FunctionType:
     """
     computed = [n for n in f.parameters if n in f.computed]
     source = _source(list(f.parameters.values()), f.kernel.names, [o.name for o in f.outputs], computed, f.keyed, first,
-                     [n for n in f.kernel.names if n in f.returned])
+                     [n for n in f.kernel.names if n in f.returned], {n for n, s in f.specs.items() if s.constant})
     scope = {"_launching": launching, "_kernel": f.launched, "_plans": f.plans, "_given_plans": f.given_plans,
              "_calls": f.calls, "_type": type, "_missing": f.missing, "_Exception": Exception,
-             "_NotImplemented": NotImplemented, "__builtins__": {}, "__tracebackhide__": hidden,
+             "_NotImplemented": NotImplemented, "_required": REQUIRED,
+             "__builtins__": {}, "__tracebackhide__": hidden,
              **{f"_default_{p.name}": p.default for p in f.parameters.values() if p.default is not p.empty}}
     made: dict[str, Any] = {}
     exec(_compiled(source, f.__name__), scope, made)
@@ -49,19 +51,22 @@ def _compiled(source: str, name: str) -> types.CodeType:
 
 
 def _source(parameters: Sequence[Parameter], names: Sequence[str], outputs: Sequence[str], computed: Sequence[str],
-            keyed: Sequence[tuple[str, bool]], first: str | None, returned: Sequence[str]) -> str:
+            keyed: Sequence[tuple[str, bool]], first: str | None, returned: Sequence[str], constants: set[str]) -> str:
     """The source text.
 
     parameters  those that callers pass;  names: all parameters of the kernel;  computed: those with computed defaults
     keyed       what plans depend on: the name of an argument, and whether it is an array
     """
     inputs = [p.name for p in parameters]
-    head, keyword_only = ["_self"], False
+    head, keyword_only, required = ["_self"], False, False
     for p in parameters:
         if p.kind is p.KEYWORD_ONLY and not keyword_only:
             keyword_only = True
             head.append("*")
-        head.append(p.name if p.default is p.empty else f"{p.name}=_default_{p.name}")
+        # The error of a call without a constant says how it could follow from others.
+        required = required or p.default is p.empty and p.name in constants
+        default = f"_default_{p.name}" if p.default is not p.empty else "_required" if required else None
+        head.append(p.name if default is None else f"{p.name}={default}")
     head += [] if keyword_only else ["*"]
     head += ["out=None"] * bool(outputs) + ["stream=None"]
     made = [f"_make_{i}" for i, _ in enumerate(outputs)]

@@ -183,6 +183,9 @@ def padded_grid(grid: Any) -> tuple[int, int, int]:
         return (grid[0], 1, 1)  # the usual case
     if not isinstance(grid, tuple):
         hint = f"; write ({grid},)" if isinstance(grid, int) else ""
+        if callable(grid):
+            hint = ("; compute the tuple before the launch, such as (ct.cdiv(n, TILE),). Functions by ct.jit compute "
+                    "it from the sizes of their arguments")
         raise refusal(TypeError(f"grid must be a tuple of at most three ints, got {type(grid).__name__}{hint}"))
     grid = tuple(map(to_builtin, tuple.__iter__(grid)))
     if len(grid) > 3:

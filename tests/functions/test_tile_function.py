@@ -63,6 +63,24 @@ def test_counts():
         scaled(LINE, 1.0, y=LINE)
 
 
+def test_a_constant_that_a_call_leaves_out():
+    @ct.kernel
+    def k(x: ct.Array["M N"], T: ct.Constant[int], y, w):
+        ct.store(y, (0, 0), ct.load(x, (0, 0), (1, T)) * ct.load(w, 0, 1))
+
+    f = ct.jit(k, grid=(1,), out=ct.Out("M N", name="y"), name="scaled")
+    one = np.ones(1, np.float32)
+    for out in (None, np.empty_like(X)):
+        for _ in range(2):
+            with pytest.raises(TypeError, match=r'scaled\(\) needs the argument `T`, .* defaults={"T": lambda N: '):
+                f(X, w=one, out=out)
+            with pytest.raises(TypeError, match=r"scaled\(\) needs the argument `w`$"):
+                f(X, 4, out=out)
+            assert f(X, 4, one, out=out)[0, 3] == X[0, 3]
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
+        f(T=4)
+
+
 @shows("JIT-6.order")
 def test_a_default_before_a_required_parameter():
     @ct.kernel

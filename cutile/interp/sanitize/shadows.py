@@ -180,11 +180,14 @@ def _regrouped(shadows: Sequence[np.ndarray], /, *, sig: Sig) -> np.ndarray:
 
 def _padding(operands: Sequence, /, *, access: Access, number: int, partly: bool, sig: Sig) -> np.ndarray:
     """The shadow of a load: its number for the elements that it does not find in the array. With `partly`, a tile
-    wholly outside stays clean.
+    wholly outside stays clean. The first tile along an axis without elements is not outside, for the check `bounds`.
     """
     s = Place.of(access, operands).read(of_value(0), np.asarray(number, np.uint8))
     if partly and access.unit == TILES and not is_clean(s):
-        s = np.where(s.all(axis=tuple(range(-len(access.shape), 0)), keepdims=True), np.uint8(0), s)
+        rank = len(access.shape)
+        empty = functools.reduce(np.logical_or, [n == 0 for n in operands[0].shape], np.False_)
+        outside = s.all(axis=tuple(range(-rank, 0)), keepdims=True) & ~np.reshape(empty, np.shape(empty) + (1,) * rank)
+        s = np.where(outside, np.uint8(0), s)
     return s if sig.result.shape else s.reshape(s.shape[:s.ndim - len(access.shape)])
 
 
