@@ -39,7 +39,7 @@ def test_grids(grid):  # LAUNCH-3, MACH-3, D-75
         (5, TypeError, "write (5,)"),
         ([5], TypeError, "got list"),
         (None, TypeError, "tuple of at most three ints"),
-        (lambda meta: (4,), TypeError, "got function; compute the tuple before the launch, such as (ct.cdiv(n, TILE),)"),
+        (lambda meta: (4,), TypeError, "got function; compute the tuple before the launch, such as (ct.cdiv(n, "),
         ((1, 1, 1, 1), ValueError, "at most three dimensions, got 4"),
         ((1.0,), TypeError, "ct.cdiv"),
         ((True,), TypeError, "must be ints"),
