@@ -109,11 +109,12 @@ def _error(op: OpDef | Method, method: bool, args: Sequence[Term], kwargs: Mappi
 def _what_to_write(op: OpDef | Method, name: str, signature: inspect.Signature, given: int, error: str) -> str:
     """The beginning of a help: a call that fits, where a dtype is missing, and advice for too many arguments."""
     too_many = "too many" in error
+    advice = _on_too_many(name, signature, given) if too_many else ""
     if isinstance(op, OpDef) and op.method is None and ("argument: 'dtype'" in error or too_many and op is arange):
         needed = [p.name for p in signature.parameters.values() if p.default is p.empty and p.name != "dtype"]
         call = f"ct.{name}({', '.join(needed)}, dtype=ct.{'int32' if op is arange else 'float32'})"
-        return f"write {call}{', which counts from 0 to size - 1' * (op is arange)}; "
-    return _on_too_many(name, signature, given) if too_many else ""
+        return f"write {call}{', which counts from 0 to size - 1' * (op is arange)}; {advice}"
+    return advice
 
 
 def _on_too_many(name: str, signature: inspect.Signature, given: int) -> str:

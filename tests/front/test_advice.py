@@ -53,7 +53,7 @@ TILE = "    t = ct.load(a, i, 4).astype(ct.float32)\n"
     ("a.shape()", "a shape is no method"),
     ("len(a)", "x.shape[0]"),
     ("t.reshape(2, 2)", "a shape is one tuple"),
-    ("ct.arange(0, 8)", "write ct.arange(size, dtype=ct.int32), which counts from 0 to size - 1; its signature"),
+    ("ct.arange(0, 8)", "write ct.arange(size, dtype=ct.int32), which counts from 0 to size - 1; only 1"),
     ("ct.arange(8)", "write ct.arange(size, dtype=ct.int32), which counts"),
     ("ct.zeros((4, 4))", "write ct.zeros(shape, dtype=ct.float32); its signature"),
     ("ct.full((4, 4), 0)", "write ct.full(shape, fill_value, dtype=ct.float32); its signature"),
