@@ -10,11 +10,11 @@ nox.options.default_venv_backend = "venv"
 
 SOURCES = ["cutile", "conformance", "tests", "examples", "benchmarks", "tools", "noxfile.py"]
 TORCH = "torch==2.13.0+cpu" if sys.platform == "linux" else "torch==2.13.0"  # elsewhere that is for CPUs too
-# Tests that are skipped where PyTorch and JAX are not installed; the first need a process without cutile.torch
+# Tests that need PyTorch, JAX or Dask, and are skipped without them; the first need a process without cutile.torch.
 USE_FRAMEWORKS = [["tests/_support/test_opaque.py"],
                   ["tests/torch", "tests/test_torch.py", "tests/cli/run/test_torch_cpu.py", "tests/jax",
-                   "tests/functions/test_jax.py", "tests/functions/test_libraries.py", "conformance/test_arguments.py",
-                   "conformance/test_dtypes.py"]]
+                   "tests/functions/test_dask.py", "tests/functions/test_jax.py", "tests/functions/test_libraries.py",
+                   "conformance/test_arguments.py", "conformance/test_dtypes.py"]]
 
 
 @nox.session(tags=["main"])
@@ -33,13 +33,18 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def frameworks(session: nox.Session) -> None:
-    """Kernels inside PyTorch and JAX: graphs, operators, arrays, examples. Needs no GPU, but their wheels for CPUs."""
+    """Kernels inside PyTorch and JAX: graphs, operators, arrays, examples; searches that a cluster of Dask measures.
+    Needs no GPU, but wheels for CPUs, and fails where one of them is missing.
+    """
     # Without --no-deps, pip would also look for what PyTorch needs at this index, and the usual one has it all.
-    session.install("--no-deps", TORCH, "--extra-index-url", "https://download.pytorch.org/whl/cpu")
-    session.install("-e", ".[examples,test]", TORCH, "jax[cpu]", "flatbuffers")  # which jax.export needs
-    session.run("python", "-c", "import jax, torch; print('PyTorch', torch.__version__, 'JAX', jax.__version__)")
+    session.install("--no-deps", "--retries", "1", TORCH, "--extra-index-url", "https://download.pytorch.org/whl/cpu")
+    session.install("-e", ".", TORCH, "jax[cpu]", "flatbuffers",  # which jax.export needs
+                    "distributed", "scikit-learn>=1.5", "pytest>=8", "pytest-xdist>=3", "hypothesis>=6.100")
+    session.run("python", "-c", "import distributed, jax, torch; print('PyTorch', torch.__version__, 'JAX', "
+                                "jax.__version__, 'Dask', distributed.__version__)")
     for files in USE_FRAMEWORKS:
-        session.run("pytest", *files, *session.posargs, env={"OPENBLAS_NUM_THREADS": "1"})
+        session.run("pytest", "-n", "2", *files, *session.posargs,
+                    env={"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"})
 
 
 @nox.session

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from cutile.analysis.affine import BlockIndex, Variable, affine_scalars, is_integer
@@ -63,17 +64,21 @@ class ScalarRanges:
             v = n.operands[0]
         return v in self.params or None not in v.type.static_shape
 
-    def of_launch(self, blocks: Sequence[Range], shapes: Shapes) -> LaunchRanges:
-        """What holds in a launch whose grid has so many blocks along each axis."""
-        return LaunchRanges(self, blocks, shapes)
+    def of_launch(self, blocks: Sequence[Range], shapes: Shapes,
+                  numbers: Mapping[Value, int] = MappingProxyType({})) -> LaunchRanges:
+        """What holds in a launch whose grid has so many blocks along each axis. `numbers`: parameters whose values are
+        known.
+        """
+        return LaunchRanges(self, blocks, shapes, numbers)
 
 
 class LaunchRanges:
     """The ranges of integer scalars in a launch. `known`: of variables, as `AffineIndex.extent` takes them."""
 
-    def __init__(self, scalars: ScalarRanges, blocks: Sequence[Range], shapes: Shapes):
+    def __init__(self, scalars: ScalarRanges, blocks: Sequence[Range], shapes: Shapes, numbers: Mapping[Value, int]):
         self.scalars, self.blocks, self.shapes = scalars, blocks, shapes
         self.known: dict[Variable, range] = {BlockIndex(k): range(most) for k, (_, most) in enumerate(blocks)}
+        self.known.update((v, range(n, n + 1)) for v, n in numbers.items())
         for n in scalars.steps:
             if isinstance(n, For):
                 self.known[n.iv] = _counter(n, *map(self.of, (n.start, n.stop, n.step)))

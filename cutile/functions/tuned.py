@@ -185,10 +185,14 @@ class Tuned:
                     raise ValueError(f"{self.__name__}: {k} cannot be tuned{nearest(k, valid)}; what can is "
                                      f"{', '.join(valid)}")
 
+    def split(self, config: Config) -> tuple[Config, Config]:
+        """The arguments that a configuration gives, and its hints."""
+        values = {n: v for n, v in config.items() if n not in HINTS or n in self._tunable()}
+        return values, {n: v for n, v in config.items() if n not in values}
+
     def configured(self, config: Config) -> tuple[TileFunction, Config]:
         """The function for a configuration, and the arguments that it needs."""
-        values = {n: v for n, v in config.items() if n not in HINTS or n in self._tunable()}
-        hints = {n: v for n, v in config.items() if n not in values}
+        values, hints = self.split(config)
         if isinstance(self.function, Factory):
             f, values = self.function(**values), {}
         else:

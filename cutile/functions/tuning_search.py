@@ -1,8 +1,9 @@
 """The search of a tuned function: which configurations are tried, in which order, and when it ends.
 
-Up to `FEW` configurations are all tried. Of more, the search tries some that are spread over all of them, and then
-goes from the fastest to their neighbours, which differ in one key by one step, until no neighbour is faster. The
-fastest few are then measured precisely, while nothing else runs.
+Up to `FEW` configurations are all tried. Of more, the search tries on a GPU the most promising ones by an estimate
+(tuning_model.py), and some of the others; without an estimate, some that are spread over all of them. Then it goes from
+the fastest to their neighbours, which differ in one key by one step, until no neighbour is faster, and leaves out those
+whose estimate is far above. The fastest few are then measured precisely, while nothing else runs.
 """
 
 from __future__ import annotations
@@ -15,15 +16,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from cutile import settings
 from cutile._support import trace
 from cutile._support.structs import structure
 from cutile.errors import refusal
-from cutile.functions import libraries
+from cutile.functions import libraries, tuning_model
 from cutile.functions import tuning_spread as spread
 from cutile.functions.tuning_check import Outcome, agree, outcome_of
 from cutile.functions.tuning_inputs import inputs_like
 from cutile.functions.tuning_key import TuningKey
 from cutile.functions.tuning_store import Tuning, now
+from cutile.runtime import launch_plan
 from cutile.tune import exhaustive_search
 from cutile.tune.candidates import Candidate, Clocks
 from cutile.tune.trial import stop_if_loading
@@ -32,8 +35,12 @@ if TYPE_CHECKING:
     from cutile.functions.tuned import Config, Tuned
 
 FEW = 24  # configurations that are all tried
-SPREAD = 6  # of more, every sixth is tried first
+SPREAD = 6  # of more, every sixth is tried first where there are no estimates
+PROMISING, OTHERS = 16, 8  # where there are, so many of the best by estimate, and of those that are not hopeless
+HOPELESS = 8.0  # times the best estimate
+WORTH = 2.0  # times the estimate of the fastest: other neighbours are not tried
 STARTS = 3  # the fastest ones whose neighbours are tried
+NEIGHBOURS = 12  # of these that are tried at once, the best by estimate
 FINALISTS = 5  # that are measured precisely
 TOO_SLOW = 1.5  # times the fastest: its neighbours are not tried
 SPILLED = 1024  # bytes of a thread's stack above which code is not run
@@ -41,12 +48,22 @@ SPILLED = 1024  # bytes of a thread's stack above which code is not run
 
 @structure
 class Trial:
-    """A configuration of a search: `us` is what a run took, infinity if it failed with `why`."""
+    """A configuration of a search.
+
+    us      what a run took, infinity if there was none
+    why     it failed
+    cycles  estimated; None where there is no estimate
+    """
 
     config: Config
     candidate: Candidate | None = None
     us: float = float("inf")
     why: str = ""
+    cycles: float | None = None
+
+    @property
+    def rank(self) -> float:
+        return float("inf") if self.cycles is None else self.cycles
 
 
 def search(tuned: Tuned, args: tuple, named: Mapping[str, Any], key: TuningKey) -> Tuning:
@@ -108,7 +125,38 @@ class Search:
             wanted = self._neighbours()
 
     def _first_round(self) -> list[Trial]:
-        return self.trials if len(self.trials) <= FEW else self.trials[::SPREAD]
+        if len(self.trials) <= FEW:
+            return self.trials
+        self._estimate()
+        ranked = sorted((t for t in self.trials if t.cycles is not None), key=lambda t: t.rank)
+        if not ranked:
+            return self.trials[::SPREAD]
+        rest = [t for t in ranked[PROMISING:] if t.rank <= HOPELESS * ranked[0].rank]
+        return ranked[:PROMISING] + rest[::-(-len(rest) // OTHERS) or 1]
+
+    def _estimate(self) -> None:
+        """Estimate all configurations that would run on a GPU. Those that differ in hints alone do the same work."""
+        known: dict[str, Any] = {}
+        for t in self.trials:
+            values, hints = self.tuned.split(t.config)
+            key = repr(values)
+            if key not in known:
+                known[key] = self._work(t.config)
+            if known[key] is not None:
+                model, work, grid = known[key]
+                t.cycles = model.cycles(work, grid, tuning_model.occupancy_of(hints))
+
+    def _work(self, config: Config) -> tuple | None:
+        """The model of the GPU, what a block does, and the grid. None where it does not run, or not on a GPU."""
+        try:
+            grid, kernel, args = self._launch(config)
+            plan, values = launch_plan.find(kernel, args, self.stream)
+            if plan.ordinal is None or settings.on_host():
+                return None
+            return (tuning_model.of_gpu(plan.ordinal),
+                    tuning_model.work_of(plan.program.kernel, grid, plan.dims, values), grid)
+        except Exception:  # its trial reports what is wrong with it
+            return None
 
     def _neighbours(self) -> list[Trial]:
         """Untried configurations that differ from one of the fastest in one key, by one step among its values."""
@@ -121,7 +169,9 @@ class Search:
         values = {k: list(dict.fromkeys(repr(t.config[k]) for t in self.trials if k in t.config))
                   for t in self.trials for k in t.config}
         near = [t for t in ran[:STARTS] if t.us <= TOO_SLOW * ran[0].us]
-        return [u for u in untried if any(_steps(u.config, t.config, values) == 1 for t in near)]
+        found = [u for u in untried if any(_steps(u.config, t.config, values) == 1 for t in near)]
+        worth = [u for u in found if u.cycles is None or u.rank <= WORTH * min(t.rank for t in near)]
+        return worth if len(self.trials) <= FEW else sorted(worth, key=lambda u: u.rank)[:NEIGHBOURS]
 
     # -------------------------------------------------------------- trying
 

@@ -324,6 +324,34 @@ def test_many_configurations(times):
     assert f"{f.last.skipped} were not tried" in f.last.summary()
 
 
+@shows("TUN-11.order")
+def test_estimates_say_which_are_tried(times, monkeypatch):
+    """Of 100 configurations, those whose estimates are low, and a few others."""
+    @ct.kernel
+    def k(x: ct.Array["N"], y, TILE: ct.Constant[int], U: ct.Constant[int]):
+        ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), TILE))
+
+    class Estimates:
+        def cycles(self, work, grid, occupancy):
+            return work["U"] + 0.001 * work["TILE"]
+
+    monkeypatch.setattr(tuning_search.Search, "_work", lambda self, config: (Estimates(), config, (1, 1, 1)))
+    configs = [{"TILE": 2**t, "U": u} for u in range(1, 51) for t in (5, 6)]
+    f = ct.autotune(configs, quiet=True, timeout_s=None)(ct.jit(k, grid="cdiv(N, TILE)", out=ct.Out("N")))
+    f(X)
+    tried = [c["U"] for c, _, _ in f.last.times]
+    assert set(range(1, 9)) <= set(tried) and len(tried) <= 16 + 8 + 2 * 12
+    assert max(tried) <= tuning_search.HOPELESS + 1 and f.last.skipped == 100 - len(tried)
+
+
+def test_what_has_no_estimate(times):
+    """In the interpreter nothing is estimated, and a configuration that does not run has no estimate."""
+    search = tuning_search.Search(tuned([{"TILE": 2**t} for t in range(8)] * 4), (X, 2.0), {})
+    search._estimate()
+    assert all(t.cycles is None for t in search.trials) and len(search._first_round()) == 6
+    assert search._work({"TILE": 3}) is None
+
+
 @shows("TUN-8.budget")
 def test_a_budget(times, monkeypatch):
     clock = iter(range(0, 10000, 10))

@@ -26,6 +26,7 @@ CODES = {0: "CUDA_SUCCESS", 3: "CUDA_ERROR_NOT_INITIALIZED", 100: "CUDA_ERROR_NO
 
 
 class Attribute(enum.IntEnum):
+    CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
 
@@ -154,7 +155,8 @@ class FakeDriver:
         return self._answer("cuDeviceGetName", n, device, value=b"Fake 9000\0\0\0")
 
     def cuDeviceGetAttribute(self, attribute, device):
-        return self._answer("cuDeviceGetAttribute", attribute, value=self.capability[attribute - 75])
+        value = 132 if attribute == 16 else self.capability[attribute - 75]
+        return self._answer("cuDeviceGetAttribute", attribute, value=value)
 
     def cuDevicePrimaryCtxRetain(self, device):
         return self._answer("cuDevicePrimaryCtxRetain", device, value=Handle(0x1000 + device))
