@@ -31,9 +31,11 @@ DOUBLE = 64  # of 64 bits
 BYTES = 24  # that it moves in a cycle, while all move
 LATENCY = 800  # cycles of a turn of a loop that nothing hides: an access, a product and a reduction, one after another
 HELD = 256 << 10  # bytes of tiles that the registers of a multiprocessor can hold
+HELD_BY_WARP = 32 * 255 * 4  # and those of a warp
 SPILLED = 8.0  # times as long as such code takes whose tiles do not fit the registers
 PROCESSORS = 16  # the driver's attribute of a GPU
-ROWS = 64  # rows of the left factor that the units for matrices take at once from sm_90 on; half the speed below
+ROWS = 16  # rows of the left factor that keep a warp busy from sm_90 on
+WARPS, BLOCKS = 4, 2  # of a block, and blocks of a multiprocessor, where the hints name no number
 # Operations on float16 that the units for matrices of a multiprocessor do in a cycle, without sparsity
 _PRODUCTS = {80: 2048, 86: 1024, 87: 1024, 88: 1024, 89: 1024, 90: 4096, 100: 8192, 103: 8192, 107: 8192, 110: 8192,
              120: 1024, 121: 1024}
@@ -48,23 +50,26 @@ class Model:
     target: Target
     processors: int
 
-    def cycles(self, work: BlockWork, grid: Sequence[int], occupancy: int, taken: Resources | None = None) -> float:
+    def cycles(self, work: BlockWork, grid: Sequence[int], hints: Mapping[str, Any],
+               taken: Resources | None = None) -> float:
         """What a launch may take.
 
-        occupancy  blocks that a multiprocessor holds, where `taken` does not tell;  taken: by the machine code
+        hints  of the kernel;  taken: by the machine code, where there is some
         """
-        together = max(occupancy if taken is None else blocks_held(taken, self.target), 1)
+        warps = hints.get("num_worker_warps") or WARPS
+        together = max(hints.get("occupancy") or BLOCKS if taken is None else blocks_held(taken, self.target), 1)
         arithmetic = sum(n / (DOUBLE if w.dtype.bitwidth == 64 else ARITHMETIC) for w, n in work.operations.items())
-        products = sum(n / self._products(w.dtype, rows) for (w, rows), n in work.products.items())
+        products = sum(n / self._products(w.dtype, rows, warps) for (w, rows), n in work.products.items())
         traffic = (work.read + work.written) / BYTES
         alone = max(arithmetic + products, traffic) + (work.turns + 1) * LATENCY
         waves = ceil(prod(grid) / (self.processors * together))
-        spilled = taken.stack > 0 if taken is not None else work.held * together > HELD
+        fits = work.held * together <= HELD and work.held <= HELD_BY_WARP * warps
+        spilled = taken.stack > 0 if taken is not None else not fits
         return waves * max(alone, together * max(arithmetic, products, traffic)) * (SPILLED if spilled else 1)
 
-    def _products(self, dtype: DType, rows: int) -> float:
+    def _products(self, dtype: DType, rows: int, warps: int) -> float:
         rate = _PRODUCTS[self.target.number] * 16 / max(dtype.bitwidth, 8)
-        return rate / 2 if self.target.number >= 90 and rows < ROWS else rate
+        return rate / 2 if self.target.number >= 90 and rows < ROWS * warps else rate
 
 
 def usual(target: Target) -> Model:
@@ -94,7 +99,3 @@ def work_of(program: Kernel, grid: Sequence[int], dims: Sequence[Any], values: S
             numbers[p] = v
     return block_work(kernel, grid, shapes, numbers)
 
-
-def occupancy_of(hints: Mapping[str, Any]) -> int:
-    """How many blocks a configuration asks for; two where it asks for none."""
-    return hints.get("occupancy") or 2

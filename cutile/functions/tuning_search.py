@@ -36,12 +36,13 @@ if TYPE_CHECKING:
 
 FEW = 24  # configurations that are all tried
 SPREAD = 6  # of more, every sixth is tried first where there are no estimates
-PROMISING, OTHERS = 16, 8  # where there are, so many of the best by estimate, and of those that are not hopeless
-HOPELESS = 8.0  # times the best estimate
+PROMISING, OTHERS = 12, 4  # where there are, so many of the best by estimate, and of those that are not hopeless
+HOPELESS = 4.0  # times the best estimate
 WORTH = 2.0  # times the estimate of the fastest: other neighbours are not tried
 STARTS = 3  # the fastest ones whose neighbours are tried
-NEIGHBOURS = 12  # of these that are tried at once, the best by estimate
-FINALISTS = 5  # that are measured precisely
+NEIGHBOURS = 8  # of these that are tried at once, the best by estimate
+FINALISTS = 5  # that are measured precisely, if they took
+CLOSE = 1.1  # times the fastest at most
 TOO_SLOW = 1.5  # times the fastest: its neighbours are not tried
 SPILLED = 1024  # bytes of a thread's stack above which code is not run
 
@@ -144,7 +145,7 @@ class Search:
                 known[key] = self._work(t.config)
             if known[key] is not None:
                 model, work, grid = known[key]
-                t.cycles = model.cycles(work, grid, tuning_model.occupancy_of(hints))
+                t.cycles = model.cycles(work, grid, hints)
 
     def _work(self, config: Config) -> tuple | None:
         """The model of the GPU, what a block does, and the grid. None where it does not run, or not on a GPU."""
@@ -292,7 +293,7 @@ class Search:
         ran = sorted((t for t in self.trials if t.us < float("inf")), key=lambda t: t.us)
         if self.settings.executor is not None:
             return self._finals_elsewhere(ran)
-        best = [t for t in ran[:FINALISTS] if t.candidate is not None]
+        best = [t for t in ran[:FINALISTS] if t.candidate is not None and t.us <= CLOSE * ran[0].us]
         if not best:
             return []
         by_id = {id(t.config): t.candidate for t in best}

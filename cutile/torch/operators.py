@@ -168,7 +168,8 @@ def _parameter(function: TileFunction, name: str, hint: Any) -> str:
         return f"{_number_type(function, name, hint, 0).replace('SymInt', 'int')}? {name}=None"
     if spec.list is not None:
         return f"Tensor[] {name}"
-    if not spec.constant and spec.scalar is None and (spec.array is not None or default is inspect.Parameter.empty):
+    plain = spec.array is None and (hint in _TYPES or default is not inspect.Parameter.empty)
+    if not (spec.constant or spec.scalar is not None or plain):
         return f"Tensor{'(a!)' if name in function.returned else ''} {name}"
     kind = _number_type(function, name, hint, default)
     kind = "int" if spec.constant and kind == "SymInt" else kind

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cutile as ct
+from cutile.functions import libraries
 from cutile.runtime import launch as launching
 from cutile.runtime import launch_cache
 from tests.functions.kernels import scaled, softmax
@@ -140,6 +141,19 @@ def test_repeated_calls_on_tensors(monkeypatch):
         assert softmax(x).is_inference()
     grad = torch.rand(2, 4, requires_grad=True)
     assert torch.allclose(softmax(grad), torch.softmax(grad, 1)) and not softmax(grad).requires_grad
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (5,), (3, 1, 4), (1, 5), (5, 1), (2, 3, 4, 5), (4, 0, 3)])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "bool_", "float8_e5m2"])
+def test_what_c_code_makes_tensors_with(shape, dtype):
+    """Like torch.empty, without keeping memory."""
+    torch = pytorch()
+    kind = getattr(torch, dtype.strip("_"))
+    function, args, named, fill = libraries._Torch(torch).empty(shape, kind, torch.device("cpu"))
+    made, want = function(*args, **(named or {})), torch.empty(shape, dtype=kind)
+    assert (made.shape, made.stride(), made.dtype, fill) == (want.shape, want.stride(), want.dtype, None)
+    if named is None:
+        assert args[0].untyped_storage().nbytes() == want.dtype.itemsize
 
 
 def test_without_arrays_on_the_current_device_of_pytorch():

@@ -26,8 +26,8 @@ def work(products=0.0, rows=128, arithmetic=0.0, double=0.0, read=0.0, turns=1.0
     return found
 
 
-def cycles(grid=(132 * 8, 1, 1), occupancy=2, taken=None, **done):
-    return MODEL.cycles(work(**done), grid, occupancy, taken)
+def cycles(grid=(132 * 8, 1, 1), occupancy=None, warps=None, taken=None, **done):
+    return MODEL.cycles(work(**done), grid, {"occupancy": occupancy, "num_worker_warps": warps}, taken)
 
 
 @shows("TUN-11.model")
@@ -37,6 +37,7 @@ def test_the_busiest_unit_decides():
     assert cycles((1000, 1, 1), products=2.0**30, turns=0) == 4 * 2 * 2**30 / 4096
     assert cycles((1000, 1, 1), read=2.4e6, turns=0) == pytest.approx(4 * 2 * 1e5)
     assert cycles(products=1e9, rows=32) == pytest.approx(2 * cycles(products=1e9), rel=0.01)
+    assert cycles(products=1e9, rows=64, warps=8) == pytest.approx(2 * cycles(products=1e9, rows=64), rel=0.01)
     assert cycles(double=1e7) == pytest.approx(2 * cycles(arithmetic=1e7), rel=0.01)
 
 
@@ -49,7 +50,8 @@ def test_latency_is_hidden_by_other_blocks():
 
 @shows("TUN-11.model")
 def test_registers():
-    assert cycles(held=200 << 10, occupancy=1) < cycles(held=200 << 10, occupancy=2)  # two do not fit
+    assert cycles(held=200 << 10, warps=8, occupancy=1) < cycles(held=200 << 10, warps=8)  # two blocks do not fit
+    assert cycles(held=200 << 10, warps=8, occupancy=1) < cycles(held=200 << 10, warps=4, occupancy=1)  # nor four warps
     few, many, spilled = (Resources(r, s, 0, 256, 1, 0) for r, s in ((64, 0), (255, 0), (64, 8)))
     assert cycles(taken=few, turns=50.0) < cycles(taken=many, turns=50.0) < cycles(taken=spilled, turns=50.0)
 
@@ -70,4 +72,4 @@ def test_the_work_of_a_launch(monkeypatch):
     found = tuning_model.work_of(plan.program.kernel, (8, 1, 1), plan.dims, values)
     assert (found.read, found.written, found.turns) == (2 * 512, 512, 2)
     assert tuning_model.of_gpu(0).target.number >= 80 and tuning_model.of_gpu(0).processors > 0
-    assert np.isfinite(tuning_model.of_gpu(0).cycles(found, (8, 1, 1), 2))
+    assert np.isfinite(tuning_model.of_gpu(0).cycles(found, (8, 1, 1), {}))

@@ -44,6 +44,12 @@ def power(x: ct.Array["N"], y, N: ct.Constant[int], P: ct.Constant[float] = 2.0)
 
 
 @ct.kernel
+def scaled_by(x: ct.Array["N"], y, factor: float, count: int, negative: bool):  # noqa: F821
+    t = ct.load(x, ct.bid(0), 32) * factor * count
+    ct.store(y, ct.bid(0), -t if negative else t)
+
+
+@ct.kernel
 def as_float(x: ct.Array["N"], y):  # noqa: F821
     ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), 32).astype(ct.float32))
 

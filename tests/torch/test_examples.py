@@ -1,8 +1,11 @@
 """The examples of docs/torch.md and examples/pytorch: gradients and a training run against plain PyTorch."""
 
 import inspect
+import os
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,6 +40,40 @@ def test_the_loss_curve_of_plain_pytorch():
     x, y = mlp["data"]("cpu")
     ours, plain = (mlp["train"](mlp["network"](mlp[layer], "cpu"), x, y, 20) for layer in ("Layer", "PlainLayer"))
     assert ours == pytest.approx(plain, rel=1e-3) and ours[-1] < 0.9 * ours[0]
+
+
+def test_the_loss_curve_in_two_processes():
+    """Each has half of a batch; gradients go from one to the other by Gloo."""
+    pytest.importorskip("sklearn")
+    script = ROOT / "examples" / "pytorch" / "digits_distributed.py"
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", script]
+    ran = subprocess.run(command, env={**os.environ, "STEPS": "6", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+                         capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0 and ran.stdout.startswith("2 processes, gloo"), ran.stderr
+    losses = [list(map(float, line.split()[1:])) for line in ran.stdout.splitlines()[2:]]
+    assert len(losses) == 6 and all(ours == pytest.approx(plain, rel=1e-3) for ours, plain in losses)
+    assert losses[-1][0] < losses[0][0]
+
+
+@pytest.fixture(scope="module")
+def attention():
+    return runpy.run_path(str(ROOT / "examples" / "pytorch" / "attention.py"))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype, error", [(torch.float32, 2e-6), (torch.bfloat16, 2e-2)])
+def test_gradients_of_attention(attention, causal, dtype, error):
+    q, k, v, grad = torch.randn(4, 1, 2, 40, 16, generator=torch.Generator().manual_seed(3)).to(dtype)
+    plain = torch.nn.functional.scaled_dot_product_attention
+    ours = attention["gradients"](attention["multi_head"], (q, k, v), grad, causal=causal)
+    exact = attention["gradients"](plain, (q.double(), k.double(), v.double()), grad, is_causal=causal)
+    for x, y in zip(ours, exact):
+        assert x.dtype is dtype and (x.double() - y).abs().max() <= error * y.abs().max()
+
+
+def test_opcheck_of_attention(attention):
+    given = tuple(torch.randn(2, 20, 16, requires_grad=True) for _ in range(3))
+    torch.library.opcheck(attention["attention_op"], given, {"CAUSAL": True})
 
 
 def test_the_page(tmp_path):

@@ -75,6 +75,8 @@ def test_sizes_stay_symbolic():
     (kernels.DOUBLE, "(Tensor x) -> Tensor"),
     (kernels.elementwise(kernels.plus), "(Tensor x, Tensor z, SymInt count) -> Tensor"),
     (kernels.elementwise(kernels.power), "(Tensor x, int? N=None, float P=2.0) -> Tensor"),
+    (kernels.elementwise(kernels.scaled_by, name="y"),
+     "(Tensor x, float factor, SymInt count, bool negative) -> Tensor"),
     (kernels.SUMS, "(Tensor x, int? TILE=None) -> (Tensor, Tensor)"),
     (kernels.ADD_TO, "(Tensor(a!) total, Tensor x) -> ()"),
 ])
