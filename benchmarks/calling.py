@@ -41,7 +41,7 @@ ENTRY = """
 #ifdef __cplusplus
 extern "C"
 #endif
-int entry(void *x, void *y, void *z, long long n, void *stream) { return x == 0 && y == 0 && z == 0 && n < 0 && stream; }
+int entry(void *x, void *y, void *z, long long n, void *stream) { return x == 0 && y == 0 && z == 0 && n < 0; }
 """
 DRIVER = """
 int launch(void *f, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned g, unsigned h, void *stream,
@@ -94,10 +94,10 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(call, call);
 def compiled(folder: Path, name: str, source: str, *options: str) -> Path:
     """A shared library of C or C++ source text; it has `entry`."""
     file = folder / f"{name}.cpp"
-    file.write_text(ENTRY.replace("int entry", "__attribute__((visibility(\"default\"))) int entry") + source)
+    file.write_text(ENTRY + source)
     out = folder / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
-    subprocess.run(["g++", "-O2", "-std=c++17", "-shared", "-fPIC", f"-I{sysconfig.get_path('include')}", *options, file,
-                    "-o", out], check=True, capture_output=True, text=True)
+    command = ["g++", "-O2", "-std=c++17", "-shared", "-fPIC", f"-I{sysconfig.get_path('include')}", *options]
+    subprocess.run([*command, file, "-o", out], check=True, capture_output=True, text=True)
     return out
 
 
