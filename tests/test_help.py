@@ -22,8 +22,8 @@ from cutile.runtime.prepare import Prepared
 from tests.gpu.tileir.tool import needs_tool
 from tools.docgen.op_clauses import sections
 
-MODULES = ("cutile", "cutile.bounds", "cutile.compilation", "cutile.compute", "cutile.lib", "cutile.testing",
-           "cutile.tune")
+MODULES = ("cutile", "cutile.bounds", "cutile.compilation", "cutile.compute", "cutile.jax", "cutile.lib",
+           "cutile.testing", "cutile.tune")
 # What has no docstring of its own: names for types. The docstrings of the classes that they are made of name them.
 ALIASES = {"cutile.Constant", "cutile.IndexedWithInt64", "cutile.Scalar", "cutile.ScalarInt64",
            "cutile.compilation.ConstantValue", "cutile.compilation.ParameterConstraint"}
@@ -55,7 +55,7 @@ METHODS |= {f"cutile.{c.__name__}.{m}": v for c in (ct.Array, ct.RawArrayMemory,
 INNER = {"cutile.kernel.program", "cutile.kernel.classify", "cutile.kernel.with_hidden", "TileFunction.slow",
          "TileFunction.explained",
          "TileFunction.launch_arguments", "Tuned.configured", "Tuned.configs_for", "Tuned.call_arguments",
-         "Tuned.resolved"}
+         "Tuned.resolved", "Tuned.split"}
 INNER |= {n for n in METHODS if n.startswith("cutile.compute.") and "DoubleBuffer" not in n}  # `plans.py` calls them
 USED = {n: m for n, m in METHODS.items() if n not in INNER}
 
@@ -131,7 +131,12 @@ ASSEMBLED = {"cutile.CompiledFunction", "cutile.TileUnsupportedFeatureError", "c
              "cutile.compilation.export_kernel"}
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=needs_tool if n in ASSEMBLED else ()) for n in sorted(PUBLIC)])
+# Examples of cutile.jax need JAX; tests/jax/test_calls.py runs them.
+RUN = [pytest.param(n, marks=needs_tool if n in ASSEMBLED else ()) for n in sorted(PUBLIC)
+       if not n.startswith("cutile.jax.")]
+
+
+@pytest.mark.parametrize("name", RUN)
 def test_the_example_prints_what_it_says(name):
     text = sections(inspect.getdoc(PUBLIC[name]))["Examples"]
     assert name.rpartition(".")[2] in text

@@ -20,7 +20,29 @@ ALIGNMENT = 16  # bytes: what the code relies on, and the handler tests
 
 @dataclass
 class OutputPlaceholder:
-    """An output buffer to allocate, by shape and dtype. Elements that the kernel does not store are undefined."""
+    """An output buffer to allocate, by shape and dtype. Elements that the kernel does not store are undefined.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Its sizes.
+    dtype : dtype
+        A dtype of JAX, NumPy or cutile, or its name.
+
+    Attributes
+    ----------
+    shape, dtype
+        As above.
+
+    Notes
+    -----
+    [JAX-1]
+
+    Examples
+    --------
+    >>> cutile.jax.OutputPlaceholder((4,), "float32")
+    OutputPlaceholder(shape=(4,), dtype='float32')
+    """
 
     shape: tuple[int, ...]
     dtype: Any
@@ -28,7 +50,31 @@ class OutputPlaceholder:
 
 @dataclass
 class InputOutput:
-    """An input array that is also an output: the result is the array after the kernel; `array` itself is unchanged."""
+    """An input array that is also an output: the result is the array after the kernel; `array` itself is unchanged.
+
+    Parameters
+    ----------
+    array : array
+        The input.
+
+    Attributes
+    ----------
+    array
+        As above.
+
+    Notes
+    -----
+    [JAX-1]
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def add_one(x):
+    ...     ct.store(x, 0, ct.load(x, 0, 4) + 1)
+    >>> x = jax.numpy.arange(4.0)
+    >>> print(cutile.jax.cutile_call((1,), add_one, (cutile.jax.InputOutput(x),)), x)
+    [1. 2. 3. 4.] [0. 1. 2. 3.]
+    """
 
     array: Any
 

@@ -28,6 +28,10 @@ def register() -> None:
         JAX is not installed, or too old.
     RuntimeError
         JAX does not take the handlers: its interface is none that cutile knows.
+
+    Examples
+    --------
+    >>> cutile.jax.register()
     """
     try:
         import jax
@@ -53,7 +57,8 @@ def disabled_checks() -> list:
 
     Returns
     -------
-    a list for its argument disabled_checks
+    list
+        For the argument `disabled_checks` of `jax.export.export`.
 
     Notes
     -----

@@ -49,7 +49,7 @@ def jitted(f, jit):
 either = pytest.mark.parametrize("jit", [False, True])
 
 
-@pytest.mark.parametrize("function", [cutile.jax.cutile_call, cutile.jax.custom_vjp, cutile.jax.disabled_checks])
+@pytest.mark.parametrize("function", [getattr(cutile.jax, n) for n in cutile.jax.__all__])
 def test_examples_of_the_help(function):
     names = {"jax": jax, "ct": ct, "cutile": cutile, "np": np}
     [test] = doctest.DocTestFinder().find(function, function.__name__, globs=names)
