@@ -41,8 +41,8 @@ HOPELESS = 4.0  # times the best estimate
 WORTH = 2.0  # times the estimate of the fastest: other neighbours are not tried
 STARTS = 3  # the fastest ones whose neighbours are tried
 NEIGHBOURS = 8  # of these that are tried at once, the best by estimate
-FINALISTS = 5  # that are measured precisely, if they took
-CLOSE = 1.1  # times the fastest at most
+FINALISTS = 5  # that are measured precisely
+CLOSE = 1.1  # times the fastest: where not all were tried, slower ones are not among them
 TOO_SLOW = 1.5  # times the fastest: its neighbours are not tried
 SPILLED = 1024  # bytes of a thread's stack above which code is not run
 
@@ -293,7 +293,8 @@ class Search:
         ran = sorted((t for t in self.trials if t.us < float("inf")), key=lambda t: t.us)
         if self.settings.executor is not None:
             return self._finals_elsewhere(ran)
-        best = [t for t in ran[:FINALISTS] if t.candidate is not None and t.us <= CLOSE * ran[0].us]
+        limit = CLOSE * ran[0].us if len(self.trials) > FEW and ran else float("inf")
+        best = [t for t in ran[:FINALISTS] if t.candidate is not None and t.us <= limit]
         if not best:
             return []
         by_id = {id(t.config): t.candidate for t in best}
