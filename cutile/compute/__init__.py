@@ -6,7 +6,8 @@ that they compute, kernels compute.
 
 What a call goes through: `iterators.py` (operands; of arrays, `arrays.py`) and `operators.py` say what kernels depend
 on; `plans.py` keeps the launches of a call for those like it; `readers.py` is the tile code of operands, `blocks.py`
-that of operators on tiles; `value_types.py` has the types of items, numbers and structs.
+that of operators on tiles; `value_types.py` has the types of items, numbers and structs, `complex_numbers.py` complex
+numbers.
 """
 
 from cutile.compute.ahead import clear_pch_cache, deserialize, pch_cache_dir, serialize

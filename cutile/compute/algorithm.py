@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cutile._support.lru import LruDict
-from cutile.compute.arrays import DeviceArray, Held, line_of
+from cutile.compute.arrays import DeviceArray, Held, line_of, parts_on_gpu
 from cutile.compute.iterators import (
     INT64,
     ArrayIterator,
@@ -116,7 +116,14 @@ def _read_array(value: Any, key: list, roots: list) -> None:
         key.append(seen)
         roots += found
     else:
-        find_reader(cls)(value, key, roots)
+        try:
+            find_reader(cls)(value, key, roots)
+        except Exception:
+            if (parts := parts_on_gpu(value)) is None:
+                raise
+            find_reader(type(parts[1]))(parts[1], key, roots)
+            key.append("complex")
+            return
         if isinstance(roots[-1], np.ndarray):
             roots[-1] = line_of(roots[-1])
         elif type(roots[-1]) is not int or type(key[-1]) is not tuple:
@@ -170,7 +177,7 @@ def _read_number(value: Any, key: list, roots: list) -> None:
     if found is None:
         t = type_of_value(value)
         found = t, t.dtypes
-        if isinstance(kind, np.dtype) or cls in (int, float, bool) or isinstance(value, StructValue):
+        if isinstance(kind, np.dtype) or cls in (int, float, bool, complex) or isinstance(value, StructValue):
             _CONVERSIONS.keep(kind, found)
         else:
             kind = t

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from cutile.compute.value_types import Number, ValueType, storage, value_type
+from cutile.compute.complex_numbers import fields_of
+from cutile.compute.value_types import COMPLEX, Number, ValueType, storage, value_type
 from cutile.dtypes import DType, info, int32, int64
 from cutile.runtime.array_ref import ArrayRef, ref_of
 from cutile.runtime.arrays import NoArrayError
@@ -65,10 +67,10 @@ class DeviceArray:
 def _pieces(array: DeviceArray, t: ValueType, layout: np.dtype, fields: tuple[str, ...], offset: int) -> list[Piece]:
     if isinstance(t, Number):
         return [Piece(array, t.dtype, fields, offset, array.stride, 0, array.size)]
-    found = []
+    found, layout = [], fields_of(layout)
     for part, name in zip(t.parts, layout.names, strict=True):
         inner, at = layout.fields[name][:2]
-        at += offset
+        inner, at = fields_of(inner), at + offset
         size = max(inner[n].itemsize for n in inner.names) if inner.names else inner.itemsize
         if not inner.names and (array.stride % size or (array.pointer + at) % size):
             raise TypeError(f"the fields `{name}` of a struct array lie {array.stride} bytes apart, which their "
@@ -103,7 +105,7 @@ class Piece(NamedTuple):
     def on_host(self, root: np.ndarray) -> np.ndarray:
         """The numbers in host memory. `root`: the array."""
         for name in self.fields:
-            root = root[name]
+            root = getattr(root, name) if root.dtype.kind == "c" else root[name]
         return root if (self.start, self.stop) == (0, len(root)) else root[self.start:self.stop]
 
     def on_gpu(self, root: int) -> OnGpu:
@@ -147,10 +149,14 @@ class OnGpu:
 
 def array_of(obj: Any) -> DeviceArray:
     """The line of items that an array is; TypeError for what is no array, ValueError for several strided axes."""
-    if isinstance(obj, np.ndarray) and obj.dtype.names:
+    if isinstance(obj, np.ndarray) and (obj.dtype.names or obj.dtype.kind == "c"):
         line = line_of(obj)
         return DeviceArray(value_type(obj.dtype), line.ctypes.data, line.size, line.strides[0], None,
                            line.flags.writeable, line, obj, obj.dtype)
+    if (parts := parts_on_gpu(obj)) is not None:
+        t, found = parts[0], array_of(parts[1])
+        return DeviceArray(t, found.pointer, found.size // 2, t.cls.dtype.itemsize, found.device, found.writable, None,
+                           obj)
     ref = None if isinstance(obj, int | float | str | bytes | tuple | list | type(None)) else _read(obj)
     if ref is None:
         raise TypeError(f"Expected an iterator or a device array, got {type(obj).__name__}")
@@ -161,6 +167,24 @@ def array_of(obj: Any) -> DeviceArray:
     size, stride = _flat(ref)
     return DeviceArray(Number(ref.dtype), ref.pointer, size, stride * info(ref.dtype).storage.itemsize, ref.device,
                        ref.writable, None, obj)
+
+
+def parts_on_gpu(obj: Any) -> tuple[Any, OnGpu] | None:
+    """The type of complex numbers in GPU memory, and their parts, real and imaginary ones in turn; None for others.
+    ValueError if they are not contiguous.
+    """
+    if isinstance(obj, np.ndarray | int | float | str | bytes | tuple | list | type(None)):
+        return None
+    given = getattr(obj, "__cuda_array_interface__", None)
+    if given is None or given["typestr"][1:2] != "c":
+        return None
+    dtype, step = np.dtype(given["typestr"]), np.dtype(given["typestr"]).itemsize
+    for n, s in zip(given["shape"][::-1], (given.get("strides") or ())[::-1], strict=False):
+        if n > 1 and s != step:
+            raise _not_contiguous(given["shape"], given["strides"])
+        step *= n
+    t, (pointer, read_only) = COMPLEX[dtype], given["data"]
+    return t, OnGpu(pointer, 2 * prod(given["shape"]), dtype.itemsize // 2, t.parts[0].dtype, None, not read_only)
 
 
 def is_array(obj: Any) -> bool:

@@ -91,7 +91,7 @@ class OpKind(enum.IntEnum):
 
 def divides(x, y):
     """C++'s quotient: integers truncate towards zero."""
-    if ct.static_eval(_is_integral(x.dtype)):
+    if ct.static_eval(_is_integral(x)):
         q = x // y
         return q + 1 if q * y != x and (x < 0) != (y < 0) else q
     return x / y
@@ -103,8 +103,9 @@ def modulus(x, y):
     return rest - y if rest != 0 and (x < 0) != (y < 0) else rest
 
 
-def _is_integral(dtype: ct.DType) -> bool:
-    return info(dtype).integral
+def _is_integral(x: Any) -> bool:
+    dtype = getattr(x, "dtype", None)  # of a struct's class it is NumPy's
+    return isinstance(dtype, ct.DType) and info(dtype).integral
 
 
 def wide(x):
@@ -113,7 +114,7 @@ def wide(x):
 
 
 def _is_restricted(x: Any) -> bool:
-    dtype = getattr(x, "dtype", None)  # of a struct's class it is NumPy's
+    dtype = getattr(x, "dtype", None)
     return isinstance(dtype, ct.DType) and info(dtype).floating and not info(dtype).arithmetic
 
 

@@ -105,6 +105,7 @@ class Struct:
 
 
 ValueType = Number | Struct
+COMPLEX: dict[np.dtype, Struct] = {}  # the types of complex numbers, which complex_numbers.py declares
 
 
 def value_type(t: Any) -> ValueType:
@@ -123,6 +124,8 @@ def value_type(t: Any) -> ValueType:
     if dtype is not None:
         if dtype.names:
             return gpu_struct(dtype).value_type
+        if dtype in COMPLEX:
+            return COMPLEX[dtype]
         if (d := of_storage(dtype)) is not None:
             return Number(d)
     raise TypeError(f"{t!r} is no type of items: pass a dtype, or a class that gpu_struct made")
