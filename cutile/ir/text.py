@@ -64,8 +64,15 @@ def to_text(kernel: Kernel, spans: bool = True, lenient: bool = False, *, file: 
 
 
 def anonymous_text(kernel: Kernel) -> str:
-    """The text without spans and the names of called functions: what a kernel does, wherever it is written."""
-    return to_text(rewrite(kernel, lambda _, n: [replace(n, function="f")] if isinstance(n, Frame) else None), False)
+    """The text without spans, names of called functions and what debuggers are shown: what a kernel does, wherever it
+    is written.
+    """
+    def change(old: Node, n: Node) -> list[Node] | None:
+        if isinstance(n, Bind):
+            return []
+        return [replace(n, function="f")] if isinstance(n, Frame) else None
+
+    return to_text(rewrite(kernel, change), False)
 
 
 def parse(text: str) -> Kernel:
