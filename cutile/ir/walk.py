@@ -185,6 +185,8 @@ def _only_ops(region: Region, found: list[Op], same: dict[Value, Value], calls: 
 
 def substitute(n: Node, new: Mapping[Value, Value]) -> Node:
     """`n` with other values in place of those that it reads or shows itself; `n` if none changes."""
+    if not new:
+        return n
 
     def sub(values: tuple[Value, ...]) -> tuple[Value, ...]:
         return tuple(new.get(v, v) for v in values)
@@ -246,11 +248,12 @@ def _rewrite(region: Region, change: Change, new: dict[Value, Value]) -> Generat
     nodes: list[Node] = []
     for old in region.nodes:
         n = substitute(old, new)
-        before, after = tuple(regions_of(n)), []
-        for inner in before:
-            after.append((yield _rewrite(inner, change, new)))
-        if any(a is not b for a, b in zip(after, before, strict=True)):
-            n = with_regions(n, after)
+        if type(n) is not Op or n.region is not None:  # most have no regions
+            before, after = tuple(regions_of(n)), []
+            for inner in before:
+                after.append((yield _rewrite(inner, change, new)))
+            if any(a is not b for a, b in zip(after, before, strict=True)):
+                n = with_regions(n, after)
         replaced = change(old, n)
         nodes += (n,) if replaced is None else replaced
     same = len(nodes) == len(region.nodes) and all(a is b for a, b in zip(nodes, region.nodes, strict=True))

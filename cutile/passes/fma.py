@@ -104,8 +104,9 @@ class _Uses:
         nodes = list(walk(kernel.body))
         self.defined, self.home, self.bound = definitions(kernel.body), homes(kernel.body), bound_values(kernel.body)
         self.straight = {n: r for n in nodes if isinstance(n, Frame) and (r := _only_return(n)) is not None}
-        handed_out = set(self.straight.values())
-        self.count = Counter(self.origin(v)[0] for n in nodes if n not in handed_out for v in uses_of(n))
+        handed_out, returned = set(self.straight.values()), {v for frame in self.straight for v in frame.results}
+        self.count = Counter(self.origin(v)[0] if v in returned else v
+                             for n in nodes if n not in handed_out for v in uses_of(n))
         self.aliases: dict[Value, list[tuple[Frame, Value]]] = defaultdict(list)
         for frame in self.straight:
             for v in frame.results:
