@@ -89,6 +89,27 @@ def test_captured_numbers():
         same_bits(transformed(X, lambda v: v * k), X * k)
 
 
+@clause("OPR-4.complex")
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_complex_numbers(dtype):
+    x = (X + 1j * X[::-1]).astype(dtype)  # of small integers, so that all but quotients are exact
+    y, out, equal = np.roll(x, 3), np.zeros(N, dtype), np.zeros(N, bool)
+    for kind, want in (("PLUS", x + y), ("MINUS", x - y), ("MULTIPLIES", x * y), ("NEGATE", None)):
+        if want is None:
+            ct.compute.unary_transform(x, out, ct.compute.OpKind.NEGATE, N)
+            assert np.array_equal(out, -x)
+        else:
+            ct.compute.binary_transform(x, y, out, ct.compute.OpKind[kind], N)
+            assert np.array_equal(out, want)
+    for kind, want in (("EQUAL_TO", x == y), ("NOT_EQUAL_TO", x != y)):
+        ct.compute.binary_transform(x, y, equal, ct.compute.OpKind[kind], N)
+        assert np.array_equal(equal, want)
+    ct.compute.binary_transform(x, np.full(N, 2 + 2j, dtype), out, lambda a, b: a / b * 2 + 1, N)
+    assert np.array_equal(out, (x * (1 - 1j) / 2 + 1).astype(dtype))
+    ct.compute.unary_transform(x, out, lambda z: (z.imag, z.real), N)
+    assert np.array_equal(out, (x.imag + 1j * x.real).astype(dtype))
+
+
 @clause("OPR-5.array")
 def test_captured_arrays():
     table, counts = np.array([5, -3, 2, 9], np.int32), np.zeros(4, np.int32)

@@ -162,6 +162,14 @@ def test_compositions(made):
     assert np.array_equal(read(it), np.asarray(want, np.float32))
 
 
+@pytest.mark.deep
+@settings(max_examples=20_000, deadline=None)
+@given(streams())
+def test_many_compositions(made):
+    it, want = made
+    assert np.array_equal(read(it), np.asarray(want, np.float32))
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 17, 1000])
 def test_shuffled(n):
     o, again, other = (np.zeros(n, np.int64) for _ in range(3))
