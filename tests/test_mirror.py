@@ -25,6 +25,7 @@ TESTED_ELSEWHERE = {
     "compute/arrays": ("compute/test_transform.py", "each operand is made of them"),
     "compute/blocks": ("compute/test_reduce.py", "reductions are made of them"),
     "compute/lanes": ("compute/test_merge.py", "merging is made of them"),
+    "compute/well_known": ("compute/test_operators.py", "they are operators"),
     "compute/pairs": ("compute/test_radix.py", "sorts move keys and values by them"),
     "compute/readers": ("compute/test_iterators.py", "they read and write what iterators stand for"),
     "compute/algorithm": ("compute/test_reduce.py", "an algorithm shows what all share"),

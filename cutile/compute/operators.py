@@ -1,4 +1,4 @@
-"""Operators: Python functions of items, and the well-known ones, `OpKind` [OPR-*].
+"""Operators: Python functions of items, and the well-known ones (well_known.py) [OPR-*].
 
 A kernel is made for an `Operator`, which stands for all functions of equal code that capture equal values: a fresh
 function runs what was compiled for the first one. Kernels see a copy of the function that keeps what was captured at
@@ -25,7 +25,7 @@ from cutile._support.locks import Lock
 from cutile._support.lru import LruDict
 from cutile.compute.arrays import is_array, part_of_array, type_of_array
 from cutile.compute.value_types import Number, Struct, ValueType, tuple_of
-from cutile.dtypes import info
+from cutile.compute.well_known import FUNCTIONS, OpKind
 from cutile.errors import TileError, TileUnsupportedFeatureError
 from cutile.front.context import Hidden
 from cutile.front.program import type_kernel
@@ -33,115 +33,6 @@ from cutile.ir.nodes import For, Kernel, Op, Region, While
 from cutile.ir.text import anonymous_text
 from cutile.ir.walk import only_op, walk
 from cutile.types import TileType
-
-
-class OpKind(enum.IntEnum):
-    """Operators that everyone knows, with the meaning of C++ on the type of the items [OPR-3].
-
-    Integers are divided towards zero, and MODULUS has the sign of the dividend. MINIMUM and MAXIMUM pass over NaN. On
-    floats of eight bits they compute in float32.
-
-    Attributes
-    ----------
-    STATELESS, STATEFUL
-        Kinds of functions; no operators of their own (ValueError).
-    PLUS, MINUS, MULTIPLIES, DIVIDES, MODULUS, NEGATE, IDENTITY, MINIMUM, MAXIMUM
-        Arithmetic.
-    EQUAL_TO, NOT_EQUAL_TO, GREATER, LESS, GREATER_EQUAL, LESS_EQUAL, LOGICAL_AND, LOGICAL_OR, LOGICAL_NOT
-        Truth values.
-    BIT_AND, BIT_OR, BIT_XOR, BIT_NOT
-        Of integers.
-
-    Examples
-    --------
-    >>> x, out = np.array([7, -7]), np.zeros(2, int)
-    >>> ct.compute.binary_transform(x, np.array([2, 2]), out, ct.compute.OpKind.DIVIDES, 2)
-    >>> out
-    array([ 3, -3])
-    """
-
-    STATELESS = 0
-    STATEFUL = 1
-    PLUS = 2
-    MINUS = 3
-    MULTIPLIES = 4
-    DIVIDES = 5
-    MODULUS = 6
-    EQUAL_TO = 7
-    NOT_EQUAL_TO = 8
-    GREATER = 9
-    LESS = 10
-    GREATER_EQUAL = 11
-    LESS_EQUAL = 12
-    LOGICAL_AND = 13
-    LOGICAL_OR = 14
-    LOGICAL_NOT = 15
-    BIT_AND = 16
-    BIT_OR = 17
-    BIT_XOR = 18
-    BIT_NOT = 19
-    IDENTITY = 20
-    NEGATE = 21
-    MINIMUM = 22
-    MAXIMUM = 23
-
-
-# ------------------------------------------------------------------ the well-known ones
-
-
-def divides(x, y):
-    """C++'s quotient: integers truncate towards zero."""
-    if ct.static_eval(_is_integral(x)):
-        q = x // y
-        return q + 1 if q * y != x and (x < 0) != (y < 0) else q
-    return x / y
-
-
-def modulus(x, y):
-    """C++'s remainder, with the sign of the dividend."""
-    rest = x % y
-    return rest - y if rest != 0 and (x < 0) != (y < 0) else rest
-
-
-def _is_integral(x: Any) -> bool:
-    dtype = getattr(x, "dtype", None)  # of a struct's class it is NumPy's
-    return isinstance(dtype, ct.DType) and info(dtype).integral
-
-
-def wide(x):
-    """A float that has no arithmetic, as those of eight bits, in float32; all other numbers as they are."""
-    return ct.astype(x, ct.float32) if ct.static_eval(_is_restricted(x)) else x
-
-
-def _is_restricted(x: Any) -> bool:
-    dtype = getattr(x, "dtype", None)
-    return isinstance(dtype, ct.DType) and info(dtype).floating and not info(dtype).arithmetic
-
-
-_FUNCTIONS: dict[OpKind, Callable] = {
-    OpKind.PLUS: lambda x, y: wide(x) + wide(y),
-    OpKind.MINUS: lambda x, y: wide(x) - wide(y),
-    OpKind.MULTIPLIES: lambda x, y: wide(x) * wide(y),
-    OpKind.DIVIDES: lambda x, y: divides(wide(x), wide(y)),
-    OpKind.MODULUS: lambda x, y: modulus(wide(x), wide(y)),
-    OpKind.EQUAL_TO: lambda x, y: wide(x) == wide(y),
-    OpKind.NOT_EQUAL_TO: lambda x, y: wide(x) != wide(y),
-    OpKind.GREATER: lambda x, y: wide(x) > wide(y),
-    OpKind.LESS: lambda x, y: wide(x) < wide(y),
-    OpKind.GREATER_EQUAL: lambda x, y: wide(x) >= wide(y),
-    OpKind.LESS_EQUAL: lambda x, y: wide(x) <= wide(y),
-    OpKind.LOGICAL_AND: lambda x, y: wide(x) != 0 and wide(y) != 0,
-    OpKind.LOGICAL_OR: lambda x, y: wide(x) != 0 or wide(y) != 0,
-    OpKind.LOGICAL_NOT: lambda x: wide(x) == 0,
-    OpKind.BIT_AND: lambda x, y: x & y,
-    OpKind.BIT_OR: lambda x, y: x | y,
-    OpKind.BIT_XOR: lambda x, y: x ^ y,
-    OpKind.BIT_NOT: lambda x: ~x,
-    OpKind.IDENTITY: lambda x: x,
-    OpKind.NEGATE: lambda x: -wide(x),
-    OpKind.MINIMUM: lambda x, y: ct.minimum(wide(x), wide(y)),
-    OpKind.MAXIMUM: lambda x, y: ct.maximum(wide(x), wide(y)),
-}
 
 
 class RawOp:
@@ -226,7 +117,7 @@ class OperatorMeaning:
 
 _RECENT: LruDict[tuple, tuple[Operator, list]] = LruDict(1000)  # by `_glance`, each with what it knows by identity
 _OPERATORS: weakref.WeakValueDictionary[tuple, Operator] = weakref.WeakValueDictionary()  # by key
-_KINDS = {kind: Operator(f, False) for kind, f in _FUNCTIONS.items()}
+_KINDS = {kind: Operator(f, False) for kind, f in FUNCTIONS.items()}
 _lock = Lock()
 
 
