@@ -3,7 +3,7 @@
 Each test runs in a process of its own, forked after all tests have been collected, so it sees nothing that another
 test left behind, as on a mutant. The folder gets a file for each process with a line of JSON for each test, {"test":
 id, "seconds": …, "lines": {path: [numbers]}}, and early.json, the lines that ran before the first test. Failing tests
-are left out. Of the tests of one function only some are recorded (`SAMPLE`, spread over its parameters); the others,
+are left out. Of the tests of one function only some are recorded, with each value of each parameter; the others,
 listed in others.json, count as executing what these do. Needs Python 3.12 and os.fork.
 """
 
@@ -27,7 +27,7 @@ from tests.mutation.sites import ROOT, TARGETS, Mutant, module_name
 
 TOOL = 4  # a tool id that sys.monitoring reserves for no kind of tool
 EARLY, OTHERS = "early.json", "others.json"
-SAMPLE = 3  # how many tests of a function are recorded
+SAMPLE = 3  # so many tests of a function are recorded at least, where it has so many
 PATIENCE, GRACE = 6, 60.0  # a run may take this many times as long as it should, and this many seconds more
 Line = tuple[str, int]
 
@@ -108,11 +108,25 @@ def function_of(test: str) -> str:
 
 
 def sample(items: Iterable[pytest.Item]) -> dict[pytest.Item, None]:
-    """SAMPLE tests of each function, the first of each function first."""
+    """SAMPLE tests of each function, the first of each function first, and those in which a parameter has a value that
+    no test before has given it: such tests may execute other code.
+    """
     of: dict[str, list[pytest.Item]] = defaultdict(list)
     for i in items:
         of[function_of(i.nodeid)].append(i)
-    return {tests[k * len(tests) // SAMPLE]: None for k in range(SAMPLE) for tests in of.values()}
+    chosen = {tests[k * len(tests) // SAMPLE]: None for k in range(SAMPLE) for tests in of.values()}
+    seen = {v for i in chosen for v in _values(i)}
+    for i in items:
+        if not seen.issuperset(_values(i)):
+            seen.update(_values(i))
+            chosen[i] = None
+    return chosen
+
+
+def _values(item: pytest.Item) -> set[tuple[str, str, int]]:
+    """Which value each parameter of a test has."""
+    given = getattr(item, "callspec", None)
+    return {(function_of(item.nodeid), *p) for p in given.indices.items()} if given else set()
 
 
 class _Outcome:

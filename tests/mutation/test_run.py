@@ -157,14 +157,16 @@ def test_records_of_several_processes_are_one(tmp_path, sources):
 
 
 class Item:
-    def __init__(self, nodeid):
-        self.nodeid = nodeid
+    def __init__(self, nodeid, **indices):
+        self.nodeid, self.callspec = nodeid, SimpleNamespace(indices=indices)
 
 
 def test_some_tests_of_each_function_are_recorded(monkeypatch):
     monkeypatch.setattr(lines, "SAMPLE", 2)
     chosen = lines.sample([Item("t[1]"), Item("t[2]"), Item("u"), Item("t[3]"), Item("t[4]")])
     assert [i.nodeid for i in chosen] == ["t[1]", "u", "t[3]"]
+    several = [Item(f"t[{a}-{b}]", a=a, b=b) for a in range(4) for b in range(3)]
+    assert [i.nodeid for i in lines.sample(several)] == ["t[0-0]", "t[2-0]", "t[0-1]", "t[0-2]", "t[1-0]", "t[3-0]"]
 
 
 def test_other_tests_of_a_function_count_like_those_recorded(tmp_path, sources):
