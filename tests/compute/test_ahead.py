@@ -154,7 +154,7 @@ OBJECTS = {
 }
 
 
-@pytest.mark.parametrize("name", deep_but(list(OBJECTS), "unary_transform", "inclusive_scan", "select"))
+@pytest.mark.parametrize("name", deep_but(list(OBJECTS), "unary_transform", "select"))
 def test_a_blob_has_code_for_every_call(name, monkeypatch):
     """Whatever the number of items, alignment and strides, calls compile nothing."""
     fake = installed(monkeypatch)

@@ -42,7 +42,7 @@ DTYPES = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64,
           np.float64, ml_dtypes.bfloat16, np.bool_]
 
 
-@pytest.mark.parametrize("dtype", deep_but(DTYPES, np.int8, np.float32, np.uint64))
+@pytest.mark.parametrize("dtype", deep_but(DTYPES, np.float32))
 @pytest.mark.parametrize("reverse", [False, True])
 def test_each_dtype(dtype, reverse):
     bits = RNG.integers(0, 256, 3000 * np.dtype(dtype).itemsize, dtype=np.uint8)
@@ -54,7 +54,7 @@ def test_each_dtype(dtype, reverse):
 
 
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=60), st.data(), st.booleans())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_equal_keys(items, data, reverse):
     check(np.array(items, np.int16), data.draw(st.integers(0, len(items))), reverse)
 
