@@ -47,7 +47,7 @@ def _is_better_gathered(n: Op, known: Mapping[Value, ArrayFacts]) -> bool:
     if n.op is not memory.load or not n.attrs["check_bounds"] or n.attrs["allow_tma"] is not False:
         return False
     facts, t, dims = known.get(n.operands[0]), n.results[0].type, n.attrs["shape"]
-    if facts is None or t.dtype is bool_ or not info(t.dtype).arithmetic \
+    if facts is None or not dims or t.dtype is bool_ or not info(t.dtype).arithmetic \
             or n.attrs["memory_order"] is not MemoryOrder.WEAK:
         return False
     bits = ty.in_memory(t.dtype).bits

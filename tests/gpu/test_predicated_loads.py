@@ -120,6 +120,20 @@ def test_what_stays():
         assert copied() == ["load"]
 
 
+def test_single_elements_stay():
+    def code(x, y):
+        ct.store(y, (), ct.load(x, (), (), padding_mode=Mode.ZERO))
+
+    def of_rows(x, y):
+        ct.store(y, (0, 0), ct.load(x, (1, 1), (), padding_mode=Mode.ZERO))
+
+    for kernel, ndim in ((code, 0), (of_rows, 2)):
+        t = ArrayType(ct.float32, ndim)
+        known = facts() if ndim else ArrayFacts((), (), (), (), (), 16)
+        before, after = passed(kernel, t, t, known=(known, known))
+        assert before is after, kernel
+
+
 def rms_norm(x, y, N: ct.Constant[int], T: ct.Constant[int]):
     t = ct.load(x, (ct.bid(0), 0), (1, T), padding_mode=Mode.ZERO).astype(ct.float32)
     ct.store(y, (ct.bid(0), 0), (t * ct.rsqrt(ct.sum(t * t, axis=1, keepdims=True) / N)).astype(y.dtype))
