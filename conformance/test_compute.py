@@ -417,9 +417,9 @@ def test_wrong_blobs():
     for wrong in (b"", b"text", blob[:-1], blob[:len(blob) // 2], blob[:-1] + bytes([blob[-1] ^ 255]), blob + b"0"):
         with pytest.raises(ValueError):
             ct.compute.deserialize(wrong)
-    version = ct.__version__.encode()
+    version = vars(ct)["__version__"].encode()  # no name of the language
     with pytest.raises(ValueError, match="0.0.0-other"):
-        ct.compute.deserialize(blob.replace(version, b"0.0.0-other" + version[:0], 1))
+        ct.compute.deserialize(blob.replace(version, b"0.0.0-other", 1))
 
 
 @clause("AOT-1.missing", "SER-2.several")

@@ -203,7 +203,7 @@ def test_a_single_index_without_a_tuple():
     same(run(k, numbers(4), np.zeros((2, 2), np.int32)), np.array([[5, 6], [7, 8]], np.int32))
 
 
-@clause("GS-1.rank0", "GS-2")
+@clause("GS-1.rank0", "GS-2", "GS-4.mask")
 def test_an_array_of_rank_0():
     @ct.kernel
     def k(x, out):

@@ -174,7 +174,7 @@ def _show_cells(c: Context, s: Scope, head: int) -> None:
 def _template(obj: Any) -> Template | None:
     """What a debugger shows for a Python object; None for what tile code only reads while it is compiled."""
     if isinstance(obj, tuple):
-        items = tuple(map(_template, obj))
+        items = tuple(map(_template, tuple.__iter__(obj)))  # a subclass may have an order of its own
         return None if None in items else Group("tuple", (), items)
     if type(obj) in (bool, int, float):
         return Known(obj)

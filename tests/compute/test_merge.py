@@ -170,7 +170,7 @@ def test_refusals():
             (TypeError, "`d_out_keys`.*float64", lambda: sort(x, None, o.astype(float), None, 9, near)),
             (TypeError, "`d_out_keys`.*array", lambda: sort(x, None, compute.DiscardIterator(x), None, 9, near)),
             (ValueError, "`d_out_keys`.*output", lambda: sort(x, None, compute.CountingIterator(0), None, 9, near)),
-            (TypeError, "complex", lambda: sort(x.astype(complex), None, o.astype(complex), None, 9, near))):
+            (ct.TileTypeError, "complex128", lambda: sort(x.astype(complex), None, o.astype(complex), None, 9, near))):
         with pytest.raises(error, match=match):
             call()
     assert not o.any()
