@@ -12,8 +12,9 @@ SOURCES = ["cutile", "conformance", "tests", "examples", "benchmarks", "tools", 
 TORCH = "torch==2.13.0+cpu" if sys.platform == "linux" else "torch==2.13.0"  # elsewhere that is for CPUs too
 # Tests that need PyTorch, JAX or Dask, and are skipped without them; the first need a process without cutile.torch.
 USE_FRAMEWORKS = [["tests/_support/test_opaque.py"],
-                  ["tests/torch", "tests/test_torch.py", "tests/cli/run/test_torch_cpu.py", "tests/jax",
-                   "tests/functions/test_dask.py", "tests/functions/test_jax.py", "tests/functions/test_libraries.py",
+                  ["tests/torch", "tests/test_torch.py", "tests/cli/run/test_torch_cpu.py", "tests/test_help.py",
+                   "tests/jax", "tests/functions/test_dask.py", "tests/functions/test_jax.py",
+                   "tests/functions/test_libraries.py",
                    "conformance/test_arguments.py", "conformance/test_dtypes.py"]]
 
 

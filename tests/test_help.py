@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import enum
 import importlib
+import importlib.util
 import inspect
 import types
 import typing
@@ -23,7 +24,7 @@ from tests.gpu.tileir.tool import needs_tool
 from tools.docgen.op_clauses import sections
 
 MODULES = ("cutile", "cutile.bounds", "cutile.compilation", "cutile.compute", "cutile.jax", "cutile.lib",
-           "cutile.testing", "cutile.tune")
+           "cutile.testing", "cutile.tune", *(["cutile.torch"] if importlib.util.find_spec("torch") else []))
 # What has no docstring of its own: names for types. The docstrings of the classes that they are made of name them.
 ALIASES = {"cutile.Constant", "cutile.IndexedWithInt64", "cutile.Scalar", "cutile.ScalarInt64",
            "cutile.compilation.ConstantValue", "cutile.compilation.ParameterConstraint"}

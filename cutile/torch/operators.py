@@ -60,6 +60,7 @@ def op(name: str, function: TileFunction, *, backward: TileFunction | Callable |
 
     Examples
     --------
+    >>> import torch, cutile.torch
     >>> @ct.jit(grid="cdiv(N, 128)", out=ct.Out("N"))
     ... @ct.kernel
     ... def double(x: ct.Array["N"], y):
