@@ -172,12 +172,14 @@ def _show_cells(c: Context, s: Scope, head: int) -> None:
 
 
 def _template(obj: Any) -> Template | None:
-    """What a debugger shows for a Python object; None for what tile code only reads while it is compiled."""
+    """What a debugger shows for a Python object; None for what tile code only reads while it is compiled. No code of a
+    subclass runs.
+    """
     if isinstance(obj, tuple):
-        items = tuple(map(_template, tuple.__iter__(obj)))  # a subclass may have an order of its own
+        items = tuple(map(_template, tuple.__iter__(obj)))
         return None if None in items else Group("tuple", (), items)
     if type(obj) in (bool, int, float):
         return Known(obj)
     if isinstance(obj, str | DType | types.FunctionType):
-        return template_of(Static(obj))
+        return template_of(Static(str.__str__(obj) if isinstance(obj, str) else obj))
     return None
