@@ -57,9 +57,9 @@ _module_of = compiling.module_of
 def listen(heard: Callable[[Launch, Any, Any], None]) -> None:
     """From now on whatever is compiled ahead of time is told to `heard`: launch, target and version."""
 
-    def module_of(program, facts=None, target=None, version=None, options=None, *, symbol=None, module=None):
+    def module_of(program, facts=None, target=None, version=None, options=None, *, symbol=None, **others):
         heard(Launch(program, tuple(facts or ()), options, symbol), target, version)
-        return _module_of(program, facts, target, version, options, symbol=symbol, module=module)
+        return _module_of(program, facts, target, version, options, symbol=symbol, **others)
 
     compiling.module_of = module_of
 
