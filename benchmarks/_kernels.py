@@ -127,4 +127,3 @@ def divergent() -> dict:
             ct.launch, None, (LENGTH // TM, HEADS), attention, (q, k, v, causal, SCALE, TM, TM, D, True)), causal),
         "while per block": (functools.partial(ct.launch, None, (1024,), newton, (x, roots, 256)), roots),
     }
-

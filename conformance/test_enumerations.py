@@ -181,5 +181,3 @@ def test_orders_and_scopes(op):
             else:
                 refuses("TileTypeError", k, x)
                 refuses("TileTypeError", named, x)
-
-

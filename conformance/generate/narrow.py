@@ -94,5 +94,3 @@ def created(g: Gen) -> Expr:
     if d in SM100:
         g.features.add("sm_100")
     return g.filled(d, g.shape())
-
-

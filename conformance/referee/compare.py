@@ -137,4 +137,3 @@ def inside(x: np.ndarray, f) -> np.ndarray:
     a, b = plain(x).astype(np.longdouble), plain(f.value).astype(np.longdouble)
     with np.errstate(all="ignore"):
         return same(x, f.value) | (np.abs(a - b) <= f.bound)
-

@@ -93,5 +93,3 @@ def _turns(n: For, found: LaunchRanges) -> float:
 
 def _middle(r: Range) -> float:
     return (r[0] + r[1]) / 2
-
-

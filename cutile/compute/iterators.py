@@ -822,4 +822,3 @@ def _written(it: IteratorBase) -> Iterator[DeviceArray]:
         yield it.array
     for c in it.children[:1] if isinstance(it, PermutationIterator) else it.children:
         yield from _written(c)
-

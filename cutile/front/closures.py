@@ -286,4 +286,3 @@ def _used(node: ast.AST) -> Iterable[str]:
         yield node.id
     for child in ast.iter_child_nodes(node):
         yield from _used(child)
-

@@ -400,4 +400,3 @@ EXPRESSIONS: dict[type[ast.expr], Evaluate] = {
     ast.GeneratorExp: _tuple_of,
     ast.Yield: _misplaced_yield,
 }
-

@@ -214,5 +214,3 @@ class Sizes:
 def sizes_of(item: Any) -> Sizes:
     """The sizes in the brackets of `ct.Array[...]`."""
     return Sizes(*item) if isinstance(item, tuple) and 1 <= len(item) <= 2 else Sizes(item)
-
-

@@ -331,4 +331,3 @@ def _eager(c: Context):
             raise c.errors[-1]
         return to_python(c, t)
     return apply
-

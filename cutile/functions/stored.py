@@ -55,6 +55,5 @@ def check(f: TileFunction, program: Program) -> None:
                  f"change `{stored}`, say so by {f.__name__}.inout(\"{stored}\")"))
 
 
-
 def in_words(outputs: Sequence[Output]) -> str:
     return " and ".join(f"`{o.name}`" for o in outputs)

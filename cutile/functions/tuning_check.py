@@ -101,5 +101,3 @@ def _epsilon(dtype: np.dtype) -> float:
     import ml_dtypes
 
     return float(ml_dtypes.finfo(dtype).eps)
-
-

@@ -55,5 +55,3 @@ def _of_library(value: Any, a: np.ndarray, ref: Any) -> Any:
         with cupy.cuda.Device(ref.device or 0):
             return cupy.asarray(a)
     raise TypeError("arrays of this library cannot be made; give inputs= a function that makes them")
-
-

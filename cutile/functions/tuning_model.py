@@ -98,4 +98,3 @@ def work_of(program: Kernel, grid: Sequence[int], dims: Sequence[Any], values: S
         elif isinstance(p.type, TileType) and type(v) is int:
             numbers[p] = v
     return block_work(kernel, grid, shapes, numbers)
-

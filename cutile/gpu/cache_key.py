@@ -12,7 +12,7 @@ import functools
 import hashlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from cutile import settings
@@ -44,8 +44,13 @@ def digest(text: str) -> str:
 @functools.cache
 def sources() -> str:
     """A hash of the sources that turn IR into bytecode: after an edit no older code is found."""
+    return hash_of(_SOURCES)
+
+
+def hash_of(parts: Iterable[str]) -> str:
+    """A hash of the sources in these files and folders of the package."""
     root, h = os.path.dirname(os.path.dirname(__file__)), hashlib.sha256()
-    for part in _SOURCES:
+    for part in parts:
         for name, path in sorted(_files(os.path.join(root, part), part)):
             with open(path, "rb", buffering=0) as f:  # every process reads a hundred files: unbuffered is quickest
                 h.update(b"%s\0%d\0" % (name.encode(), os.fstat(f.fileno()).st_size) + f.read())

@@ -256,5 +256,3 @@ def _sticky(n: int) -> int:
     top, rest = abs(n) >> drop, abs(n) & ((1 << drop) - 1)
     top = (top | (rest != 0)) << drop
     return -top if n < 0 else top
-
-

@@ -73,13 +73,10 @@ def from_plain(facts: list, symbol: str, cubin: bytes) -> Any:
 
 @functools.cache
 def sources() -> str:
-    """A digest of all sources of this package, which code that is compiled ahead depends on."""
-    import hashlib
+    """A hash of all sources of this package, which code that is compiled ahead depends on."""
+    from cutile.gpu.cache_key import hash_of
 
-    root, h = Path(__file__).parents[1], hashlib.sha256()
-    for file in sorted(root.rglob("*.py")):
-        h.update(b"%s\0%s\0" % (str(file.relative_to(root)).encode(), file.read_bytes()))
-    return h.hexdigest()[:12]
+    return hash_of(sorted(os.listdir(Path(__file__).parents[1])))
 
 
 def cache_folder() -> Path | None:

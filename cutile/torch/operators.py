@@ -325,4 +325,3 @@ def _one_by_one(operator: Callable) -> Callable:
         return torch.stack(items), 0
 
     return rule
-

@@ -107,5 +107,3 @@ def instead_of_interpreter(**options: Any) -> Iterator[list[Kernel]]:
             yield ran
     finally:
         interp.HostLaunch.run = before
-
-

@@ -204,4 +204,3 @@ def store_pointers(l: Lowering, n: nodes.Op, pointers: Value, value: Value, mask
                       help="store a whole tile with ct.store, or convert to another dtype first: x.astype(ct.float16)")
     value = to_memory(l, scalar_as_tile(l, value, pointers.type.shape), dtype)
     l.memory("store_ptr_tko", [pointers, value, mask], optimization_hints=hints(l, n), **memory_attributes(n))
-

@@ -170,9 +170,10 @@ def _elements(array: Array, indices: Sequence[np.ndarray], mask: np.ndarray | No
                           lambda i: _element_report(site, array, _first(indices, outside, rank, ctx, i), ctx, i))
     elif mask is None and site not in ctx.launch.noted \
             and not names_keyword(site.span, "check_bounds", "padding_value"):
+        has_mask = site.access.op.op.accesses.mask is not None
         ctx.launch.note(site, ctx, blocks,
                         lambda i: _dropped(site, array, _first(indices, outside, rank, ctx, i), ctx, i),
-                        "if this is meant, say so by check_bounds=True, or by a mask")
+                        f"if this is meant, say so by check_bounds=True{', or by a mask' * has_mask}")
 
 
 def _missing(array: Array, indices: Sequence[np.ndarray], mask: np.ndarray | None, rank: int) -> np.ndarray | None:

@@ -101,4 +101,3 @@ def _reached(flow: dict[Value, list[Value]], sources: Iterable[Value]) -> frozen
             found.add(v)
             pending += flow.get(v, ())
     return frozenset(found)
-

@@ -164,5 +164,3 @@ def test_the_head_of_the_module_is_true():
     assert loop.results[0].type == tile(i32)
     b.op("return")
     assert m.to_bytes().startswith(b"\x7fTileIR\0\x0d\x04")
-
-

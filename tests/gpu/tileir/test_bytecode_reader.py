@@ -110,5 +110,3 @@ def test_bytecode_damaged_in_many_ways():
 def test_what_is_wrong_is_said(data, why):
     with pytest.raises(MalformedBytecode, match=why):
         decode(data)
-
-

@@ -100,5 +100,3 @@ def test_all_samples_are_read_in_every_version():
     jobs = [(name, v) for name, (since, _) in SAMPLES.items() for v in VERSIONS[1:-1] if v > since]
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda job: tileiras.disassemble(bytecode(*job)), jobs))
-
-

@@ -278,4 +278,3 @@ def test_a_combine_function_that_is_an_op(dtype, f):
 
 def named(a, b):
     return a & b if False else a + b
-

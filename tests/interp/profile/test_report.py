@@ -92,5 +92,3 @@ def test_amounts(n, text):
 @pytest.mark.parametrize("s, text", [(2, "2.00 s"), (0.0125, "12.50 ms"), (3e-6, "3 µs")])
 def test_times(s, text):
     assert report._seconds(s) == text
-
-

@@ -168,17 +168,17 @@ def dropped(x, y, how: ct.Constant[int]):
         ct.scatter(y, k, ct.gather(x, k, padding_value=7), mask=k < 12)
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
-def test_dropped_elements_are_noted_once_unless_the_kernel_says_so(schedule, capsys):
-    for _ in range(2):
-        for how in range(4):
-            assert findings("bounds", dropped, (2,), (zeros(12), zeros(12), how), schedule) == ()
-    said = capsys.readouterr().err
-    if schedule == SCHEDULES[0]:
-        assert said.count("cutile: note:") == 2 and "gather() reads padding_value there: index (12,) of `x`" in said
-        assert "scatter() changes nothing there: index (12,) of `y`" in said and "in block (1, 0, 0)" in said
-    else:
-        assert said == ""  # a program says it once
+def test_dropped_elements_are_noted_once_unless_the_kernel_says_so(capsys):
+    for schedule in SCHEDULES:
+        for _ in range(2):
+            for how in range(4):
+                assert findings("bounds", dropped, (2,), (zeros(12), zeros(12), how), schedule) == ()
+        said = capsys.readouterr().err
+        if schedule == SCHEDULES[0]:
+            assert said.count("cutile: note:") == 2 and "gather() reads padding_value there: index (12,) of `x`" in said
+            assert "scatter() changes nothing there: index (12,) of `y`" in said and "in block (1, 0, 0)" in said
+        else:
+            assert said == ""  # a program says it once
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -127,4 +127,3 @@ def refused(feature: str, version: str, f: Callable, *kinds: TileType, target: s
     assert caught.value.loc is not None
     newer = f"13.{int(version.split('.')[1]) + 1}"
     module([(f, kinds)], target, newer)
-
