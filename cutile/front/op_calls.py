@@ -18,7 +18,9 @@ from cutile.front.scope import Scope
 from cutile.ir.terms import POISON, Term, Tuple, is_poisoned
 from cutile.ops._constants import const_term
 from cutile.ops._op import PURE, REDUCTION, SCAN, OpDef
-from cutile.ops.create import arange
+
+# The dtype in the help of a call without one, and what the call means, where they are not float32 and plain.
+_CALLS_WITH_DTYPE = {"arange": ("int32", ", which counts from 0 to size - 1")}
 
 Spans = Callable[[], Mapping[str, Span]]  # gives the spans of arguments by parameter, when an error asks for one
 
@@ -83,11 +85,12 @@ def bind(op: OpDef | Method, method: bool, args: Sequence[Term], kwargs: Mapping
         given[parameters.star] = Tuple(tuple(args[len(parameters.positional):]))
     terms = {n: given.get(n, default) for n, default in parameters.defaults.items()}
     if not fits or None in terms.values():
-        raise _error(op, method, args, kwargs)
+        raise _error(op, method, args, kwargs, given)
     return terms
 
 
-def _error(op: OpDef | Method, method: bool, args: Sequence[Term], kwargs: Mapping[str, Term]) -> TileTypeError:
+def _error(op: OpDef | Method, method: bool, args: Sequence[Term], kwargs: Mapping[str, Term],
+           given: Mapping[str, Term]) -> TileTypeError:
     """The error for arguments that do not fit. An unknown keyword is reported before a missing parameter."""
     name, signature = f".{op.spelling}" if method else op.__qualname__, signature_of(op, method)
     help = f"its signature is {name}{_plain(signature)}"
@@ -102,25 +105,27 @@ def _error(op: OpDef | Method, method: bool, args: Sequence[Term], kwargs: Mappi
     try:
         signature.bind(*args, **kwargs)
     except TypeError as e:
-        return TileTypeError(f"{name}(): {e}", help=_what_to_write(op, name, signature, len(args), str(e)) + help)
+        missing = [n for n, p in signature.parameters.items() if p.default is p.empty and n not in given]
+        return TileTypeError(f"{name}(): {e}", help=_what_to_write(op, name, signature, len(args), missing) + help)
     raise AssertionError(f"the arguments of {name}() fit its signature {signature}")
 
 
-def _what_to_write(op: OpDef | Method, name: str, signature: inspect.Signature, given: int, error: str) -> str:
+def _what_to_write(op: OpDef | Method, name: str, signature: inspect.Signature, count: int, missing: list[str]) -> str:
     """The beginning of a help: a call that fits, where a dtype is missing, and advice for too many arguments."""
-    too_many = "too many" in error
-    advice = _on_too_many(name, signature, given) if too_many else ""
-    if isinstance(op, OpDef) and op.method is None and ("argument: 'dtype'" in error or too_many and op is arange):
+    advice = _on_too_many(name, signature, count)
+    if isinstance(op, OpDef) and op.method is None and "dtype" in missing:
         needed = [p.name for p in signature.parameters.values() if p.default is p.empty and p.name != "dtype"]
-        call = f"ct.{name}({', '.join(needed)}, dtype=ct.{'int32' if op is arange else 'float32'})"
-        return f"write {call}{', which counts from 0 to size - 1' * (op is arange)}; {advice}"
+        dtype, meaning = _CALLS_WITH_DTYPE.get(name, ("float32", ""))
+        return f"write ct.{name}({', '.join(needed)}, dtype=ct.{dtype}){meaning}; {advice}"
     return advice
 
 
 def _on_too_many(name: str, signature: inspect.Signature, given: int) -> str:
-    """Advice for a call with too many positional arguments."""
+    """Advice for a call with too many positional arguments, "" for others."""
     parameters = signature.parameters
     positional = [n for n, p in parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if given <= len(positional) or any(p.kind is p.VAR_POSITIONAL for p in parameters.values()):
+        return ""
     if "shape" in parameters and given > 1:
         return "a shape is one tuple; "
     if name in ("minimum", "maximum") and given > 2:
