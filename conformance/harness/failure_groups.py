@@ -8,7 +8,7 @@ before tests that ended with an error, where something may just be lacking; with
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 # How a test fails, by the first line of its failure. The first match counts; reports have the same order.
@@ -25,9 +25,9 @@ def how(why: str) -> str:
     return next(h for h, pattern in HOW.items() if re.match(pattern, why))
 
 
-def named(ids: Sequence[str], most: int = 5) -> str:
-    """Ids of clauses in one line."""
-    return ", ".join(ids[:most]) + (f" and {len(ids) - most} more" if len(ids) > most else "")
+def named(ids: Sequence[str], written: Callable[[str], str] = str, most: int = 5) -> str:
+    """Ids of clauses in one line, each as `written` writes it."""
+    return ", ".join(map(written, ids[:most])) + (f" and {len(ids) - most} more" if len(ids) > most else "")
 
 
 def together(tests: Mapping[str, tuple[str, Sequence[str]]]) -> list[dict[str, Any]]:

@@ -26,7 +26,8 @@ VERDICTS = ("holds", "broken", "absent", "known", "not applicable", "reasoned", 
 # The verdict on a clause: that of the first of these outcomes that one of its tests has.
 DECIDES = {"failed": "broken", "absent": "absent", "known": "known", "passed": "holds", "skipped": "not applicable"}
 _FOLDERS = re.compile(r"(?<![\w.)\]/])(?:/[\w.+-]+)+/(?=[\w.+-])")  # in absolute paths
-_SHOWN = 20  # rows of failing tests in the terminal
+_SHOWN = 20  # rows of failing tests, and absent names, in the terminal
+_LACKS = "it has no "  # before the names that a test needs and the implementation lacks
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,7 @@ class Recorder:
         tr.write_line(f"{'all':10}" + "".join(f"{total[v]:>16}" for v in VERDICTS))
         tr.write_line(self.known.report())
         _write_failing(tr, self.failing())
+        _write_absent(tr, self.absent())
         folder = self.config.getoption("--report")
         if folder:
             write(Path(folder), self.contents(interrupted))
@@ -149,7 +151,7 @@ class Recorder:
                  for d in self.known.lines]
         count = Counter(row["verdict"] for row in rows)
         return {"run": {**self.run(), "interrupted": interrupted}, "verdicts": {v: count[v] for v in VERDICTS},
-                "failing": self.failing(), "known": lines, "clauses": rows}
+                "failing": self.failing(), "absent": self.absent(), "known": lines, "clauses": rows}
 
     def failing(self) -> list[dict[str, Any]]:
         """The failing tests, the most telling first."""
@@ -159,6 +161,12 @@ class Recorder:
                 if o.kind == "failed":
                     tests.setdefault(_plain(o.test), (o.why, []))[1].append(i)
         return failure_groups.together(tests)
+
+    def absent(self) -> dict[str, int]:
+        """The names that the implementation lacks, each with how many tests need it, the most needed first."""
+        count = Counter(
+            n for o in self.tests.values() if o.kind == "absent" for n in o.why.removeprefix(_LACKS).split(", "))
+        return dict(sorted(count.items(), key=lambda item: (-item[1], item[0])))
 
     def _evidence(self, c: Clause) -> dict[str, Any]:
         """How many tests showed a clause, which did not pass and why, and why it has no tests."""
@@ -191,6 +199,13 @@ def _write_failing(tr: Any, rows: list[dict[str, Any]]) -> None:
                       "functions: see the report (--report FOLDER)")
 
 
+def _write_absent(tr: Any, names: dict[str, int]) -> None:
+    if names:
+        shown = [f"{name} ({n})" for name, n in list(names.items())[:_SHOWN]]
+        more = f" and {len(names) - _SHOWN} more: see the report" if len(names) > _SHOWN else ""
+        tr.write_line(f"absent, by the number of tests that need them: {', '.join(shown)}{more}")
+
+
 def _known(name: str) -> known_differences.Known:
     """The differences that a run of this implementation may meet; one named …:export launches nothing."""
     launched = () if name.endswith(":export") else (known_differences.TESTS, known_differences.LAUNCHING)
@@ -208,7 +223,7 @@ def _outcome(report: pytest.TestReport) -> Outcome:
     if report.outcome == "skipped" and hasattr(report, "wasxfail"):
         return Outcome("known", report.nodeid, report.wasxfail)
     if report.outcome == "failed" and absent:
-        return Outcome("absent", report.nodeid, f"it has no {absent}")
+        return Outcome("absent", report.nodeid, _LACKS + absent)
     return Outcome(report.outcome, report.nodeid, _why(getattr(report, "longrepr", None)))
 
 

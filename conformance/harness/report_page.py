@@ -22,7 +22,7 @@ def page(contents: dict[str, Any]) -> str:
     out = ["<!doctype html><html lang=en><meta charset=utf-8>"
            f"<meta name=viewport content='width=device-width'><title>{title}</title><style>{_STYLE}</style>",
            f"<h1>{title}</h1>", *_run(run), *_verdicts(contents["verdicts"]), *_tests(contents["failing"]),
-           *_broken(contents["clauses"]), *_known(contents["known"])]
+           *_absent(contents["absent"]), *_broken(contents["clauses"]), *_known(contents["known"])]
     chapters: dict[str, list[dict]] = defaultdict(list)
     for row in contents["clauses"]:
         chapters[row["chapter"]].append(row)
@@ -51,16 +51,22 @@ def _verdicts(count: dict[str, int]) -> list[str]:
 def _tests(rows: list[dict[str, Any]]) -> list[str]:
     """The failing tests by function and kind of failure."""
     lines = [f"<tr><td>{row['how']}<td>{row['tests']}<td><code>{escape(row['test'])}</code><td>"
-             f"<code>{escape(failure_groups.named(row['clauses']))}</code><td>{escape(row['why'])}" for row in rows]
+             f"<code>{failure_groups.named(row['clauses'], _link)}</code><td>{escape(row['why'])}" for row in rows]
     return ["<h2>Failing tests</h2><p>Wrong results first, and of these the tests of the fewest clauses: a failing "
             "test breaks each of its clauses, also where one of them alone is not kept.",
             "<table><tr><th>how<th>tests<th>function<th>clauses<th>the first says", *lines, "</table>"] if rows else []
 
 
+def _absent(names: dict[str, int]) -> list[str]:
+    """The names that the implementation lacks."""
+    rows = [f"<tr><td><code>{escape(name)}</code><td>{n}" for name, n in names.items()]
+    return ["<h2>Absent</h2><table><tr><th>name<th>tests that need it", *rows, "</table>"] if rows else []
+
+
 def _broken(clauses: list[dict[str, Any]]) -> list[str]:
     """All broken clauses."""
     rows = [row for row in clauses if row["verdict"] == "broken"]
-    return ["<h2>Broken</h2><table><tr><th>clause<th>statement<th>verdict<th>tests", *map(_clause, rows),
+    return ["<h2>Broken</h2><table><tr><th>clause<th>statement<th>verdict<th>tests", *map(_broken_clause, rows),
             "</table>"] if rows else []
 
 
@@ -73,9 +79,23 @@ def _known(lines: list[dict[str, Any]]) -> list[str]:
             "<table><tr><th>tests<th>difference<th>what is right<th>met", *rows, "</table>"]
 
 
+def _broken_clause(row: dict[str, Any]) -> str:
+    return f"<tr><td><code>{_link(row['id'])}</code>{_cells(row)}"
+
+
 def _clause(row: dict[str, Any]) -> str:
+    """The row of a clause that links lead to."""
+    return f"<tr id='{row['id']}'><td><code>{row['id']}</code>{_cells(row)}"
+
+
+def _link(clause: str) -> str:
+    return f"<a href='#{clause}'>{clause}</a>"
+
+
+def _cells(row: dict[str, Any]) -> str:
+    """What a clause states, the verdict and what did not pass, and how many tests there were."""
     more = f"<br><small>{escape(row['reason'])}</small>" if "reason" in row else ""
-    return (f"<tr><td><code>{row['id']}</code><td>{escape(row['text'])}<td class={row['verdict'].split()[0]}>"
+    return (f"<td>{escape(row['text'])}<td class={row['verdict'].split()[0]}>"
             f"{row['verdict']}{more}{_not_passed(row['failing'])}<td>{row['tests'] or ''}")
 
 

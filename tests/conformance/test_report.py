@@ -61,6 +61,15 @@ def test_failing_tests_are_those_that_no_list_knows(recorder):
     assert (row["test"], row["tests"], row["clauses"]) == ("test_bits.py::test_y", 2, ["BIT-1.and.int"])
 
 
+def test_absent_names_are_those_that_most_tests_need_first(recorder):
+    items = [Item(f"test_bits.py::{name}") for name in "abc"]
+    recorder.pytest_collection_modifyitems(items)
+    for item, names in zip(items, ("ct.mod", "ct.cat, ct.mod", "ct.cat, ct.mod"), strict=True):
+        item.user_properties.append(("absent", names))
+        recorder.pytest_runtest_logreport(finished(item, "failed"))
+    assert list(recorder.absent().items()) == [("ct.mod", 3), ("ct.cat", 2)]
+
+
 def test_one_that_has_gone_is_not_met(recorder):
     listed = Item("test_bits.py::test_x[i8]")
     recorder.pytest_collection_modifyitems([listed])
@@ -84,7 +93,8 @@ def contents(*clauses, interrupted=False):
     known = [{"pattern": "test_x*", "reason": "rounds twice", "says": "BIT-1", "met": 3}]
     failing = [{"how": "wrong result", "test": "test_x.py::test_y", "tests": 4, "each": 1, "clauses": ["BIT-1.and.int"],
                 "why": "assert a<b"}] if clauses[0]["verdict"] == "broken" else []
-    return {"run": run, "verdicts": {"broken": 1}, "failing": failing, "known": known, "clauses": list(clauses)}
+    return {"run": run, "verdicts": {"broken": 1}, "failing": failing,
+            "absent": {"ct.cat": 8, "ct.mod": 2} if failing else {}, "known": known, "clauses": list(clauses)}
 
 
 def test_a_page_says_what_failed_and_where():
@@ -93,8 +103,10 @@ def test_a_page_says_what_failed_and_where():
     assert "<h2>Broken</h2>" in text and "15 not passed" in text and "assert a&lt;b" in text and "and 3 more" in text
     assert "1 are listed, 3 tests met one" in text and "interrupted" not in text
     assert "<h2>Failing tests</h2>" in text and "<td>wrong result<td>4<td><code>test_x.py::test_y</code>" in text
+    assert text.count("<a href='#BIT-1.and.int'>") == 2 and text.count("<tr id='BIT-1.and.int'>") == 1
+    assert "<h2>Absent</h2>" in text and "<code>ct.cat</code><td>8" in text
     clean = report_page.page(contents(row("holds")))
-    assert "<h2>Broken" not in clean and "<h2>Failing" not in clean
+    assert "<h2>Broken" not in clean and "<h2>Failing" not in clean and "<h2>Absent" not in clean
     assert "the run was interrupted" in report_page.page(contents(row("holds"), interrupted=True))
 
 

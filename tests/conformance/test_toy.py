@@ -80,6 +80,7 @@ def test_the_rest_holds_or_is_absent(run, verdicts):
     assert {"ARITH-8.signed", "PROMO-5.tf32.tf32", "PROMO-5.i8.e4m3"} <= verdicts["absent"]
     why = {w for c in run[1]["clauses"] if c["verdict"] == "absent" for w in c["failing"].values()}
     assert "it has no ct.divmod" in why and all(w.startswith("it has no ct.") for w in why)
+    assert "absent, by the number of tests that need them: ct." in run[0]
 
 
 def test_the_report_names_what_ran_where(run):
