@@ -137,7 +137,7 @@ def test_float_to_float(dst, src, mode):
     for fn in (form, (lambda x: ct.astype(x, d)) if mode == "RN" else None):
         if fn is not None:
             got = values(dst, apply(unary(fn, src, dst), dst, c))
-            same_numbers(got[~free], want[~free], f"{src} to {dst} with {mode}")
+            same_numbers(got[~free], want[~free], f"{src} to {dst} with {mode}", [values(src, c)[~free]])
 
 
 @clause("CAST-10.pair")

@@ -117,7 +117,8 @@ def test_integer_to_float(src, dst):
     x = integers(src)
     if not FORMATS[dst].signed:
         x = x[x >= 0]
-    same_numbers(cast_integers(src, dst, x), np.array([integer_as_float(int(v), dst) for v in x]), f"{src} to {dst}")
+    want = np.array([integer_as_float(int(v), dst) for v in x])
+    same_numbers(cast_integers(src, dst, x), want, f"{src} to {dst}", [x])
 
 
 @clause("CAST-4.nearest")
@@ -129,7 +130,8 @@ def test_wide_integers_beside_ties(src, dst):
     ties = [(1 << e) + (k << (e - bits)) + (1 << (e - bits - 1)) for e in (58, 60, 62) for k in (0, 1, 2)]
     x = np.array([n + d for n in ties for d in (-1, 0, 1)], src)
     x = np.concatenate([x, -x]) if src == "int64" else x
-    same_numbers(cast_integers(src, dst, x), np.array([integer_as_float(int(v), dst) for v in x]), f"{src} to {dst}")
+    want = np.array([integer_as_float(int(v), dst) for v in x])
+    same_numbers(cast_integers(src, dst, x), want, f"{src} to {dst}", [x])
 
 
 @clause("CAST-4.inf")

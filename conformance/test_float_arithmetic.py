@@ -10,7 +10,7 @@ from conformance.harness.api import clause, ct, run
 from conformance.harness.code_kernels import apply, binary, ternary
 from conformance.harness.exact_arithmetic import chosen, exact, nearest
 from conformance.harness.number_comparison import same_numbers
-from conformance.harness.number_formats import FORMATS, encode, values
+from conformance.harness.number_formats import FORMATS, decoded, encode, values
 from conformance.harness.number_samples import pairs, sample, specials
 
 inf, nan = math.inf, math.nan
@@ -44,7 +44,7 @@ def test_floats(op, fn, name):
     x, y = pairs(name)
     want = [exact(op, name, a, b) for a, b in zip(values(name, x).tolist(), values(name, y).tolist(), strict=True)]
     for form in (fn, getattr(ct, op)):
-        same_numbers(of_floats(form, name, x, y), np.array(want), f"{op} of {name}")
+        same_numbers(of_floats(form, name, x, y), np.array(want), f"{op} of {name}", decoded(name, x, y))
 
 
 def floored(x):
@@ -57,7 +57,7 @@ def test_float_floordiv(name):
     x, y = pairs(name)
     q = [exact("truediv", name, a, b) for a, b in zip(values(name, x).tolist(), values(name, y).tolist(), strict=True)]
     for form in (ct.floordiv, lambda a, b: a // b):
-        same_numbers(of_floats(form, name, x, y), np.array(list(map(floored, q))), name)
+        same_numbers(of_floats(form, name, x, y), np.array(list(map(floored, q))), name, decoded(name, x, y))
 
 
 @clause("ARITH-6.float")
@@ -65,7 +65,8 @@ def test_float_floordiv(name):
 def test_float_cdiv(name):
     x, y = pairs(name)
     q = [exact("truediv", name, a, b) for a, b in zip(values(name, x).tolist(), values(name, y).tolist(), strict=True)]
-    same_numbers(of_floats(ct.cdiv, name, x, y), np.array([-floored(-v) if v == v else v for v in q]), name)
+    want = np.array([-floored(-v) if v == v else v for v in q])
+    same_numbers(of_floats(ct.cdiv, name, x, y), want, name, decoded(name, x, y))
 
 
 def exact_mod(name, a, b):
@@ -86,7 +87,7 @@ def test_float_mod(name):
     x, y = pairs(name, 300)
     want = [exact_mod(name, a, b) for a, b in zip(values(name, x).tolist(), values(name, y).tolist(), strict=True)]
     for form in (ct.mod, lambda a, b: a % b):
-        same_numbers(of_floats(form, name, x, y), np.array(want), name)
+        same_numbers(of_floats(form, name, x, y), np.array(want), name, decoded(name, x, y))
 
 
 @pytest.mark.parametrize("name", FLOATS)
@@ -130,7 +131,7 @@ def test_minimum_and_maximum(op, forms, smaller, propagate, name):
         for a, b in zip(values(name, x).tolist(), values(name, y).tolist(), strict=True)
     ]
     for fn in forms:
-        same_numbers(of_floats(fn, name, x, y), np.array(want), f"{op} of {name}")
+        same_numbers(of_floats(fn, name, x, y), np.array(want), f"{op} of {name}", decoded(name, x, y))
 
 
 # ------------------------------------------------------------------ fused multiply-add
@@ -170,7 +171,8 @@ def test_fused_multiply_add(fn, signs, name):
         exact("fma", name, signs[0] * a, b, signs[1] * c)
         for a, b, c in zip(*(values(name, v).tolist() for v in (x, y, z)), strict=True)
     ]
-    same_numbers(values(name, apply(ternary(fn, name), name, x, y, z)), np.array(want), name)
+    got = values(name, apply(ternary(fn, name), name, x, y, z))
+    same_numbers(got, np.array(want), name, decoded(name, x, y, z))
 
 
 @clause("MACH-7.once")
@@ -189,7 +191,8 @@ def test_fused_multiply_add_beside_ties_of_subnormals(name, up):
     for sign in (1, -1):
         a, b, c = (encode(name, np.array(v)) for v in ([sign * x] * len(k), [y] * len(k), [sign * v for v in z]))
         want = [exact("fma", name, sign * x, y, sign * v) for v in z]
-        same_numbers(values(name, apply(ternary(lambda p, q, r: p * q + r, name), name, a, b, c)), np.array(want), name)
+        got = values(name, apply(ternary(lambda p, q, r: p * q + r, name), name, a, b, c))
+        same_numbers(got, np.array(want), name, decoded(name, a, b, c))
 
 
 @clause("MACH-7.once")
@@ -207,7 +210,8 @@ def test_fused_multiply_add_with_a_mode(name, mode):
     product = encode(name, [-exact("mul", name, p, q) for p, q in zip(a, b, strict=True)])
     z = np.where(np.arange(2 * n) % 2, product, sample(name, 2 * n, 7))
     want = [exact("fma", name, p, q, r, mode=mode) for p, q, r in zip(a, b, values(name, z).tolist(), strict=True)]
-    same_numbers(values(name, apply(ternary(fn, name), name, x, y, z)), np.array(want), f"{name} {mode}")
+    got = values(name, apply(ternary(fn, name), name, x, y, z))
+    same_numbers(got, np.array(want), f"{name} {mode}", decoded(name, x, y, z))
 
 
 @clause("MACH-7.once")

@@ -9,7 +9,7 @@ from conformance.harness.api import clause, ct, launch
 from conformance.harness.code_kernels import apply, binary, dtype, unary
 from conformance.harness.number_comparison import assert_within, same_numbers
 from conformance.harness.number_formats import FLOATS as ALL_FLOATS
-from conformance.harness.number_formats import FORMATS, codes, encode, values
+from conformance.harness.number_formats import FORMATS, codes, decoded, encode, values
 from conformance.harness.number_samples import sample, specials
 from conformance.harness.operand_types import folds, refused, typed
 
@@ -53,7 +53,7 @@ def test_floor_and_ceil(op, oracle, name):
     x = inputs(name)
     v = values(name, x)
     want = np.array([a if not math.isfinite(a) else math.copysign(float(oracle(a)), a) for a in v.tolist()])
-    same_numbers(values(name, apply(unary(getattr(ct, op), name, name), name, x)), want, name)
+    same_numbers(values(name, apply(unary(getattr(ct, op), name, name), name, x)), want, name, decoded(name, x))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_atan2(name):
         ]
     )
     got = values(name, apply(binary(ct.atan2, name, name, name), name, y, x))
-    assert_within(got, want, 2 if name == "float32" else 1, name)
+    assert_within(got, want, 2 if name == "float32" else 1, name, decoded(name, y, x))
     assert (np.abs(got[~np.isnan(got)]) <= float(values(name, encode(name, [math.pi]))[0])).all()
 
 

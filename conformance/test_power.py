@@ -11,7 +11,7 @@ from conformance.harness.code_kernels import apply, binary, made, numbers_of, un
 from conformance.harness.exact_arithmetic import exact
 from conformance.harness.integer_arithmetic import limits, wrap
 from conformance.harness.number_comparison import assert_within, same_numbers
-from conformance.harness.number_formats import INTEGERS, encode, values
+from conformance.harness.number_formats import INTEGERS, decoded, encode, values
 from conformance.harness.number_samples import sample, specials
 from conformance.harness.operand_types import folds, refused, strict, typed, varies
 
@@ -51,7 +51,7 @@ def test_integer_power(name, exponent):
     want = np.array([squared(name, a, b) for a, b in zip(values(name, x).tolist(), n.tolist(), strict=True)])
     for fn in (lambda a, b: a**b, ct.pow):
         got = apply(binary(fn, name, exponent, name), name, x, n.view(f"u{n.itemsize}"))
-        same_numbers(values(name, got), want, f"{name} ** {exponent}")
+        same_numbers(values(name, got), want, f"{name} ** {exponent}", [*decoded(name, x), n])
 
 
 @clause("POW-1.zero", "POW-1.overflow", "POW-1.square")
@@ -81,7 +81,7 @@ def test_integer_power_without_sign(name, exponent):
         x = np.repeat(encode(name, [base]), len(n))
         want = np.array([squared(name, base, int(e)) for e in n])
         got = apply(binary(lambda a, b: a**b, name, exponent, name), name, x, n.view(f"u{n.itemsize}"))
-        same_numbers(values(name, got), want, f"{base} ** {exponent}")
+        same_numbers(values(name, got), want, f"{base} ** {exponent}", [*decoded(name, x), n])
 
 
 @clause("POW-1.square")
@@ -110,7 +110,7 @@ def test_which_powers_are_integer_powers():
             lambda a: ct.pow(a, ct.uint8(3)),
             lambda a: a ** (3 + 0 * ct.bid(0)),
         ):
-            same_numbers(values(name, apply(unary(power, name, name), name, x)), by_steps, name)
+            same_numbers(values(name, apply(unary(power, name, name), name, x)), by_steps, name, decoded(name, x))
         for other in ("int8 ()", "int32", "uint8", "uint16", "int16"):
             typed(lambda a, b: a**b, name, other, dtype=name)
     typed(lambda a, b: a**b, "float16 (2, 1)", "int32 (4,)", dtype="float16", shape=(2, 4))

@@ -9,7 +9,7 @@ from conformance.harness.api import clause, ct
 from conformance.harness.code_kernels import apply, binary, unary
 from conformance.harness.exact_arithmetic import exact, flushed
 from conformance.harness.number_comparison import same_numbers
-from conformance.harness.number_formats import encode, values
+from conformance.harness.number_formats import decoded, encode, values
 from conformance.harness.number_samples import pairs, sample, specials
 from conformance.harness.operand_types import folds, refused, typed
 
@@ -45,7 +45,8 @@ def test_directed(op, mode, name):
         if mode == "RN":
             forms.append(lambda a, b: f(a, b, rounding_mode=None))
     for fn in forms:
-        same_numbers(values(name, apply(binary(fn, name, name, name), name, x, y)), want, f"{op} of {name} with {mode}")
+        got = values(name, apply(binary(fn, name, name, name), name, x, y))
+        same_numbers(got, want, f"{op} of {name} with {mode}", decoded(name, x, y))
 
 
 @pytest.mark.parametrize("name", FLOATS)
@@ -54,7 +55,7 @@ def test_directed_sqrt(mode, name):
     x = np.concatenate([encode(name, np.array(specials(name))), sample(name, 500, 1), sample(name, 500, 2, near=True)])
     want = np.array([exact("sqrt", name, a, mode=mode) for a in values(name, x).tolist()])
     fn = lambda a: ct.sqrt(a, rounding_mode=mode)
-    same_numbers(values(name, apply(unary(fn, name, name), name, x)), want, f"{name} {mode}")
+    same_numbers(values(name, apply(unary(fn, name, name), name, x)), want, f"{name} {mode}", decoded(name, x))
 
 
 def ulps(got, want):

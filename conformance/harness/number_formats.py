@@ -147,6 +147,11 @@ def rounded(name: str, x: np.ndarray, mode: str = "RN", *, saturate: bool = Fals
 # ------------------------------------------------------------------ encoding
 
 
+def decoded(name: str, *codes: np.ndarray) -> list[np.ndarray]:
+    """The numbers behind the codes of several operands."""
+    return [values(name, c) for c in codes]
+
+
 def encode(name: str, x: Iterable[float]) -> np.ndarray:
     """Codes of numbers, rounded to nearest."""
     x = np.asarray(x, np.float64)
