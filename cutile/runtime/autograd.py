@@ -1,12 +1,14 @@
 """Tells PyTorch's autograd which tensors the kernel of a launch may store to.
 
 Autograd saves tensors for gradients, and sees by their versions whether one was written to after it was saved.
-Operations of PyTorch raise the version of the tensors that they write to, and refuse to write to a leaf that requires
-grad. Kernels bypass these operations, so a launch itself raises versions and refuses such leaves.
+Operations of PyTorch raise the version of the tensors that they write to, refuse to write to a leaf that requires grad,
+and are noted in the history of any other tensor that does. Kernels bypass these operations, so a launch itself does all
+this. It has no gradient: backward through a tensor that it wrote is an error.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -56,6 +58,7 @@ def _tensors(path: tuple[int, ...], name: str, leaf: Any, tensor: type) -> Itera
 
 def before_writing(written: Iterable[Written], values: Sequence[Any]) -> None:
     """Raise the versions of tensors that a launch is about to write to. Tensors made in inference mode have none.
+    Backward through one that requires grad is an error from now on, while grad mode is on.
 
     RuntimeError naming the parameter for a leaf that requires grad, or a view of one, while grad mode is on.
     """
@@ -67,7 +70,9 @@ def before_writing(written: Iterable[Written], values: Sequence[Any]) -> None:
             t = t[i]
         if grad and (type(t) is not torch.Tensor or t.requires_grad):
             with torch._C.DisableTorchFunctionSubclass():  # so that no code of a subclass runs
-                _refuse_leaf(w.name, t)
+                if t.requires_grad:
+                    refuse_leaf(w.name, t)
+                    _store_of_kernel(torch.autograd.Function).apply(t, no_gradient(w.name))
         tensors.append(t)
     try:
         torch._C._increment_version(tensors)
@@ -85,9 +90,31 @@ def for_c(written: Sequence[Written]) -> tuple | None:
     return torch._C._increment_version, torch.is_grad_enabled, *(w.path[0] for w in written)
 
 
-def _refuse_leaf(name: str, t: Any) -> None:
-    if t.requires_grad and (t.is_leaf or t._is_view() and t._base is not None and t._base.is_leaf):
+def refuse_leaf(name: str, t: Any) -> None:
+    """RuntimeError for a tensor that requires grad and is a leaf, or a view of one."""
+    if t.is_leaf or t._is_view() and t._base is not None and t._base.is_leaf:
         raise refusal(RuntimeError(
             f"the kernel stores to parameter `{name}`, but the tensor given for it is a leaf that requires grad"
             f"{'' if t.is_leaf else ', seen through a view'}: its gradient would be wrong. Launch under "
             f"torch.no_grad(), pass x.detach(), or make the launch a torch.autograd.Function"))
+
+
+def no_gradient(name: str) -> str:
+    """Why backward through a tensor that a launch wrote fails."""
+    return (f"a kernel stored to parameter `{name}`, whose tensor requires grad, and a launch has no gradient. Store "
+            f"to a new tensor, launch under torch.no_grad(), or give the kernel a gradient: cutile.torch.op(..., "
+            f"backward=...), or a torch.autograd.Function around the launch")
+
+
+@functools.cache
+def _store_of_kernel(function: type) -> Any:
+    """A store as autograd sees it: a subclass of PyTorch's Function, in place, whose gradient is an error."""
+    def forward(ctx: Any, t: Any, why: str) -> Any:
+        ctx.why = why
+        ctx.mark_dirty(t)
+        return t
+
+    def backward(ctx: Any, grad: Any) -> Any:
+        raise refusal(RuntimeError(ctx.why))
+
+    return type("StoreOfKernel", (function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})

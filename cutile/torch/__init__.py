@@ -4,9 +4,10 @@ The only module of cutile that imports torch. Once it is imported, `ct.launch` n
 function (launching.py), and `cutile.torch.op` makes an operator of a function made by `ct.jit` (operators.py).
 """
 
-from cutile.torch import launching
+from cutile.torch import launching, no_gradient
 from cutile.torch.operators import op
 
+no_gradient.register()
 launching.register()
 
 __all__ = ["op"]

@@ -25,7 +25,9 @@ from cutile.analysis.aliasing import written_params
 from cutile.dtypes import INFO, from_foreign
 from cutile.errors import TileError
 from cutile.front.program import ArgType, Embedded
+from cutile.runtime import autograd
 from cutile.runtime.kernel import Kernel
+from cutile.torch.no_gradient import stored
 
 CURRENT = -1  # in the place of a stream's handle: the current stream when the operator runs
 SCHEMA = ("launch(Tensor[] read, Tensor(a!)[] written, SymInt[] ints, float[] floats, SymInt[] grid, int stream, "
@@ -41,6 +43,7 @@ def register() -> None:
     """Define the operator and make Dynamo trace launches. Once a process."""
     _library.define(SCHEMA)
     _library.impl("launch", _launch, "CompositeExplicitAutograd")
+    _library.impl("launch", _with_autograd, "Autograd", with_keyset=True)
     torch.library.register_fake("cutile::launch", lambda *_: None, lib=_library)
     for method in (_annotated, _entered):  # Dynamo calls them by their own names
         setattr(Kernel, method.__name__, torch._dynamo.assume_constant_result(method))
@@ -226,10 +229,10 @@ def _found(module: str, name: str) -> Any:
 
 def _launch(read: Sequence[torch.Tensor], written: Sequence[torch.Tensor], ints: Sequence[int],
             floats: Sequence[float], grid: Sequence[int], stream: int, key: str) -> None:
-    """Launch the kernel of a key. Tensors decide where it runs, as in ct.launch."""
+    """Launch the kernel of a key, below autograd. Tensors decide where it runs, as in ct.launch."""
     kernel, (dependent, *order) = _known.get(key) or _from_another_process(key)
-    whole = iter(ints)
-    values = {"read": iter(read), "written": iter(written), "int": whole, "bool": whole, "float": iter(floats)}
+    whole, memory = iter(ints), [t.detach() if t.requires_grad else t for t in written]
+    values = {"read": iter(read), "written": iter(memory), "int": whole, "bool": whole, "float": iter(floats)}
     arguments = tuple(_argument(kind, values) for kind in order)
     where = next((t.device for t in (*written, *read) if t.device.type == "cuda"), None)
     if where is None:
@@ -238,6 +241,27 @@ def _launch(read: Sequence[torch.Tensor], written: Sequence[torch.Tensor], ints:
     with torch.cuda.device(where):
         asked = torch.cuda.current_stream(where) if stream == CURRENT else stream or None
         launch_module.launch(asked, tuple(grid), kernel, arguments, programmatic_dependent_launch=dependent)
+
+
+def _with_autograd(keyset: Any, read: Sequence[torch.Tensor], written: Sequence[torch.Tensor], *rest: Any) -> None:
+    """What autograd sees of a launch, in graphs as outside of them [PT-7]."""
+    if torch.is_grad_enabled() and any(t.requires_grad for t in written):
+        for name, t in zip(_names_of_written(rest[-1]), written):
+            if t.requires_grad:
+                autograd.refuse_leaf(name, t)
+                stored(autograd.no_gradient(name), t)
+    with torch._C._AutoDispatchBelowAutograd():
+        torch.ops.cutile.launch.default.redispatch(keyset & torch._C._after_autograd_keyset, read, written, *rest)
+
+
+def _names_of_written(key: str) -> list[str]:
+    """The parameter of each written tensor of a launch."""
+    kernel, (_, *order) = _known.get(key) or _from_another_process(key)
+    return [name for name, kind in zip(kernel.names, order) for found in _kinds(kind) if found == "written"]
+
+
+def _kinds(kind: list) -> list[str]:
+    return [x for k in kind[1] for x in _kinds(k)] if kind[0] in ("tuple", "list") else [kind[0]]
 
 
 def _argument(kind: list, values: dict[str, Any]) -> Any:

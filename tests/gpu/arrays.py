@@ -32,16 +32,26 @@ def at(pointer: int, shape: tuple, strides: tuple | None = None, typestr: str = 
 
 
 class Tracked:
-    """What PyTorch's autograd knows of a tensor, for stand-ins: `version` counts what was written to it."""
+    """What PyTorch's autograd knows of a tensor, for stand-ins: `version` counts what was written to it, `history` is
+    why it has no gradient.
+    """
 
     __torch_dispatch__ = None
-    requires_grad, is_leaf, version = False, True, 0
+    requires_grad, is_leaf, version, history = False, True, 0, None
 
     def _is_view(self) -> bool:
         return False
 
     def numel(self) -> int:
         return 1
+
+
+class _Function:
+    """A stand-in for torch.autograd.Function."""
+
+    @classmethod
+    def apply(cls, t: Tracked, why: str) -> None:
+        t.history = why
 
 
 def autograd(torch: Any, grad_mode: bool = True) -> Any:
@@ -51,5 +61,6 @@ def autograd(torch: Any, grad_mode: bool = True) -> Any:
             t.version += 1
 
     torch.is_grad_enabled = lambda: grad_mode
+    torch.autograd = types.SimpleNamespace(Function=_Function)
     torch._C = types.SimpleNamespace(_increment_version=increment, DisableTorchFunctionSubclass=contextlib.nullcontext)
     return torch

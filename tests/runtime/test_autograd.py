@@ -73,6 +73,16 @@ def test_leaves(torch, says, view):
     assert t.version == 1
 
 
+@pytest.mark.parametrize("grad_mode", [True, False])
+def test_what_requires_grad_and_is_no_leaf(torch, grad_mode):
+    """Its gradient is an error from then on."""
+    t, other = Tensor(requires_grad=True, is_leaf=False), Tensor()
+    torch.is_grad_enabled = lambda: grad_mode
+    autograd.before_writing([Written((0,), "x"), Written((1,), "y")], (t, other))
+    assert (t.version, other.version, other.history) == (1, 1, None)
+    assert (t.history is None) != grad_mode and (not grad_mode or "stored to parameter `x`" in t.history)
+
+
 def test_without_torch(monkeypatch):
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     assert autograd.written_tensors(None, (), ()) == ()
