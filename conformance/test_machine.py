@@ -185,6 +185,37 @@ def used_twice(x, y, z):
     return (p - z) + (p - p)
 
 
+def used_in_vain(x, y, z):
+    """Nothing needs the exponential, the sum or the products in the loop: they are no uses of the product."""
+    p = x * y
+    ct.exp(p)
+    s, q = z, p
+    for i in range(ct.num_blocks(0)):
+        s, q = s + p, q * p
+        if ct.max(p) > 99.0:
+            break
+    return p - z
+
+
+def carried_in_vain(x, y, z):
+    """The loop is needed, the values that it carries from the product are not."""
+    p = x * y
+    r, s, t = z, x, p
+    for i in range(ct.num_blocks(0)):
+        r, s, t = p - z, t + p, s
+    return r
+
+
+def ends_a_loop(x, y, z):
+    p = x * y
+    r = z - z
+    for i in range(1):
+        r = p - z
+        if ct.max(p) > 99.0:
+            break
+    return r
+
+
 def named(x, y, z):
     p = x * y
     q = p
@@ -278,7 +309,8 @@ RN, RZ = ct.RoundingMode.RN, ct.RoundingMode.RZ
     pytest.param(lambda x, y, z: x * y + -x * y, 1, marks=clause("MACH-7.left")),
     pytest.param(lambda x, y, z: -x * y + x * y, -1, marks=clause("MACH-7.left")),
     pytest.param(lambda x, y, z: x * y - x * (y + 0), 1, marks=clause("MACH-7.left")),
-    pytest.param(used_twice, 0, marks=clause("MACH-7.used")),
+    *(pytest.param(f, 0, marks=clause("MACH-7.used")) for f in (used_twice, ends_a_loop)),
+    *(pytest.param(f, 1, marks=clause("MACH-7.dead")) for f in (used_in_vain, carried_in_vain)),
     pytest.param(lambda x, y, z: ct.astype((x * y).astype(ct.float64), ct.float32) - z, 0, marks=clause("MACH-7.cast")),
     pytest.param(lambda x, y, z: ((x * y).reshape((1, 2)) - z.reshape((1, 2))).reshape((2,)), 0,
                  marks=clause("MACH-7.reshape")),

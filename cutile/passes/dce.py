@@ -6,11 +6,10 @@ Weak and relaxed loads are dropped like pure ops [LOAD-8].
 from __future__ import annotations
 
 from cutile._support.structs import replace
+from cutile.analysis.live import removable
 from cutile.ir.nodes import Bind, Kernel, Node, Op, Region, Value, regions_of, uses_of
 from cutile.ir.recursion import recursive
 from cutile.ir.walk import walk, with_regions
-from cutile.ops._op import PURE, READ
-from cutile.types import MemoryOrder
 
 
 def dce(kernel: Kernel) -> Kernel:
@@ -18,12 +17,6 @@ def dce(kernel: Kernel) -> Kernel:
     needed = _needed(kernel.body)
     body = _kept(kernel.body, needed)
     return kernel if body is kernel.body else replace(kernel, body=body)
-
-
-def removable(n: Node) -> bool:
-    """Whether a node is an op that is needed for its results only."""
-    return isinstance(n, Op) and (n.op.effect == PURE or n.op.effect == READ
-                                  and n.attrs.get("memory_order", MemoryOrder.WEAK) is not MemoryOrder.ACQUIRE)
 
 
 def _needed(body: Region) -> set[Value]:

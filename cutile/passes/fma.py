@@ -14,22 +14,25 @@ The exact conditions, where `add` stands for `sub` too:
 [MACH-7.direct]  the operand is the product itself: no cast, reshape or broadcast in between, and no result of an If or
     a loop
 [MACH-7.single]  nothing else uses the product. Every operand position that reads it counts, also those of Yield,
-    Continue, Break and Return, and those in code whose own result is unused. Two positions of one node are two uses. A
-    Bind is no use
+    Continue, Break and Return. Two positions of one node are two uses. A Bind is no use
+[MACH-7.dead]  uses that the kernel does not need for what it stores or prints are none (`analysis/live.py`), unless
+    all are such
 [MACH-7.region]  the product is visible to the `add`: the `mul` stands in the same region or an enclosing one, also
     outside a loop that holds the `add`
 [MACH-7.call]  a call is as if inlined: `mul` or `add` may stand in a callee whose only Return ends its body. That
     such a Return returns a value is no use of it; uses of the call's result count as uses of it
 
-A fused `mul` is removed, unless a Bind shows its product to the debugger.
+A fused `mul` is removed, unless dead code uses its product or a Bind shows it to the debugger.
 """
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from cutile._support.structs import field, replace, structure
+from cutile.analysis.live import Live
 from cutile.dtypes import bfloat16, float16, float32, float64
 from cutile.ir.nodes import Frame, Kernel, Node, Op, Return, Value, uses_of
 from cutile.ir.walk import bound_values, definitions, homes, returns, rewrite, walk
@@ -101,16 +104,29 @@ class _Uses:
     """
 
     def __init__(self, kernel: Kernel):
+        self.kernel = kernel
         nodes = list(walk(kernel.body))
         self.defined, self.home, self.bound = definitions(kernel.body), homes(kernel.body), bound_values(kernel.body)
         self.straight = {n: r for n in nodes if isinstance(n, Frame) and (r := _only_return(n)) is not None}
-        handed_out, returned = set(self.straight.values()), {v for frame in self.straight for v in frame.results}
-        self.count = Counter(self.origin(v)[0] if v in returned else v
-                             for n in nodes if n not in handed_out for v in uses_of(n))
+        self.returned = {v for frame in self.straight for v in frame.results}
+        self.count = self._counted(uses_of, nodes)
         self.aliases: dict[Value, list[tuple[Frame, Value]]] = defaultdict(list)
         for frame in self.straight:
             for v in frame.results:
                 self.aliases[self.origin(v)[0]].append((frame, v))
+
+    def _counted(self, uses: Callable[[Node], Iterable[Value]], nodes: Iterable[Node]) -> Counter[Value]:
+        handed_out = set(self.straight.values())
+        return Counter(self.origin(v)[0] if v in self.returned else v
+                       for n in nodes if n not in handed_out for v in uses(n))
+
+    @functools.cached_property
+    def live(self) -> Live:
+        return Live(self.kernel)
+
+    @functools.cached_property
+    def live_count(self) -> Counter[Value]:
+        return self._counted(self.live.uses, walk(self.kernel.body))
 
     def origin(self, v: Value) -> tuple[Value, list[Frame]]:
         """The value that straight frames return as `v`, and these frames, innermost first."""
@@ -120,13 +136,16 @@ class _Uses:
             v = self.straight[n].operands[n.results.index(v)]
         return v, frames[::-1]
 
-    def product(self, v: Value) -> tuple[Op | None, list[Frame]]:
-        """The `mul` that makes `v`, if its product is used once, as `v`, else None; and the frames that return the
-        product on the way.
+    def product(self, v: Value, add: Op) -> tuple[Op | None, list[Frame]]:
+        """The `mul` that makes the operand `v` of `add`, if only `add` uses its product, once, else None; and the
+        frames that return the product on the way.
         """
         root, frames = self.origin(v)
         n = self.defined.get(root)
-        return n if isinstance(n, Op) and n.op is arithmetic.mul and self.count[root] == 1 else None, frames
+        return n if isinstance(n, Op) and n.op is arithmetic.mul and self._once(root, add) else None, frames
+
+    def _once(self, product: Value, add: Op) -> bool:
+        return self.count[product] == 1 or self.live_count[product] == 1 and self.live.needs(add)
 
 
 def _only_return(frame: Frame) -> Return | None:
@@ -144,7 +163,7 @@ def _plan(kernel: Kernel) -> _Plan:
     uses = _Uses(kernel)
     for add in adds:
         for side in (0, 1):
-            mul, frames = uses.product(add.operands[side])
+            mul, frames = uses.product(add.operands[side], add)
             if mul is not None and _alike(mul, add):
                 plan.fusions[add] = side, *(_visible_factor(plan, v, frames, uses) for v in mul.operands)
                 _remove(plan, mul, uses)
@@ -176,9 +195,9 @@ def _visible_factor(plan: _Plan, v: Value, frames: list[Frame], uses: _Uses) -> 
 
 
 def _remove(plan: _Plan, mul: Op, uses: _Uses) -> None:
-    """Remove a fused product, unless a Bind shows it, inside a frame or as the result of one."""
+    """Remove a fused product, unless dead code uses it or a Bind shows it, inside a frame or as the result of one."""
     aliases = uses.aliases[mul.results[0]]
-    if uses.bound.isdisjoint((*mul.results, *(v for _, v in aliases))):
+    if uses.count[mul.results[0]] == 1 and uses.bound.isdisjoint((*mul.results, *(v for _, v in aliases))):
         plan.gone.add(mul)
         for frame, v in aliases:
             plan.frame_of[uses.straight[frame]] = frame

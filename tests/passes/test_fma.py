@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import cutile as ct
 from cutile.dtypes import float32
 from cutile.errors import Span
 from cutile.ir.check import check
@@ -15,6 +16,7 @@ from cutile.ir.walk import walk
 from cutile.ops import arithmetic
 from cutile.passes.fma import fma
 from cutile.types import TileType
+from tests.front.compiling import A1, F32, I32, typed
 
 O = "{rounding_mode=None, flush_to_zero=False}"  # noqa: E741
 HEAD = "kernel k(%a: T, %b: T, %c: T, %d: T, %n: i32[], %q: b1[]) {\n"
@@ -104,6 +106,19 @@ def test_does_not_fuse(body):
     assert "fma" not in want
     k = parse(_expand(HEAD + body + "\nreturn }", "f32"))
     assert fma(k) is k
+
+
+def test_uses_in_dead_code_do_not_count():
+    def kernel(a, b, x, n):
+        p = x * x
+        p + 1.0
+        ct.exp(p)
+        ct.store(b, 0, p - x)
+
+    k = fma(typed(kernel, A1, A1, F32, I32))
+    check(k)
+    names = [n.op.name for n in walk(k.body) if isinstance(n, Op) and n.op.name not in ("constant", "astype")]
+    assert names == ["mul", "add", "exp", "negative", "fma", "store"]  # what is dead still has the product
 
 
 @pytest.mark.parametrize("mode, other", [("RZ", "RZ"), ("RN", None), (None, "RN")])
