@@ -50,6 +50,7 @@ TESTED_ELSEWHERE = {
     "functions/entry": ("functions/test_tile_function.py", "functions are called through it"),
     "functions/rules": ("functions/test_out.py", "shapes and dtypes of outputs follow rules"),
     "functions/tuning_inputs": ("functions/test_tuned.py", "searches measure on them"),
+    "functions/tuning_judge": ("functions/test_tuned.py", "searches ask it which configurations are right"),
     "functions/tuning_key": ("functions/test_tuned.py", "which calls search is decided by it"),
     "functions/tuning_search": ("functions/test_tuned.py", "tuned functions search"),
     "functions/tuning_store": ("functions/test_tuned.py", "what searches found is kept there"),

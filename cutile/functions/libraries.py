@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cutile.dtypes import INFO, DType, float4_e2m1fn, int_range
+from cutile.dtypes import INFO, DType, float4_e2m1fn, int_range, of_storage
 from cutile.runtime.arguments import array_of
 from cutile.runtime.array_ref import ArrayRef
 from cutile.runtime.arrays import type_name
@@ -63,6 +63,11 @@ def lowest(dtype: DType) -> Any:
     if not info.floating:
         return int_range(dtype)[0] or int_range(dtype)[1]
     return np.nan if np.isnan(np.asarray(np.nan, info.storage).astype(np.float64)) else -np.inf
+
+
+def beginning(storage: np.dtype) -> Any:
+    """What elements of an output without fill begin as, as NumPy stores them."""
+    return _value(None, of_storage(storage))[()]
 
 
 # ------------------------------------------------------------------ NumPy

@@ -80,11 +80,12 @@ def autotune(configs: Any, *, key: Sequence[str] | None = None, inputs: Any = No
         What is measured. None: the arguments of the call. "zeros", "normal" or "integers": arrays like them. A function
         of the arguments: what it returns.
     reference : function, optional
-        A function of the arguments that returns what the outputs should be. None: the outputs of the first
-        configuration.
+        A function of the arguments that returns what the outputs should be. None: all configurations must store the
+        same.
     check : function, optional
-        A function of outputs and expected outputs that raises if they differ too much. None: integers must be equal,
-        floats may differ by what sums in another order may.
+        A function of outputs and expected outputs that raises if they differ too much. Without a reference, what is
+        expected is what another configuration stored. None: integers must be equal, floats may differ by what sums in
+        another order may.
     budget_s : float, optional
         After so many seconds no further configuration is tried.
     timeout_s : float or None, default 10
@@ -108,11 +109,13 @@ def autotune(configs: Any, *, key: Sequence[str] | None = None, inputs: Any = No
     TypeError
         It decorates what is neither a kernel nor made by `ct.jit`.
     ValueError
-        There are no configurations, a key of them is unknown, or `inputs` or a name in `key` is.
+        There are no configurations, a key of them is unknown, or `inputs` or a name in `key` is. Calls raise it where
+        no configuration runs, where they store different values and there is no reference, and where none of them
+        stores some element of an output without fill.
 
     Notes
     -----
-    [TUN-1…10] Results are remembered on disk.
+    [TUN-1…11] Results are remembered on disk, by the source of the kernel, the configurations, reference and check.
 
     Examples
     --------
@@ -308,7 +311,8 @@ class Tuned:
         Raises
         ------
         ValueError
-            No configuration ran; the text gives the most common reasons.
+            No configuration ran; the text gives the most common reasons. Or configurations store different values and
+            there is no reference, or none of them stores some element.
         """
         from cutile.functions.tuning_search import search
 

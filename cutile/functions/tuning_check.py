@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 
-from cutile._support.structs import structure
+from cutile._support.structs import cached, field, structure
 from cutile.analysis.aliasing import written_params
 from cutile.dtypes import INFO
+from cutile.functions import libraries
 from cutile.runtime import launch as launching
 from cutile.runtime.arguments import array_of
 from cutile.runtime.restoring import restored
@@ -17,20 +20,49 @@ from cutile.tune.trial import Copied, copied
 
 SLACK = 2.0**-13  # of the largest element: what sums in another order may differ by
 ULPS = 4  # of the dtype of an output
+PART = 1 << 16  # elements that are compared at once: as float64 they stay in a processor's cache
 
 
 @structure(frozen=True)
 class Outcome:
-    """Arrays that a launch stored to, as copies in CPU memory."""
+    """Arrays that a launch stored to, as copies in CPU memory.
+
+    missing   by name, where elements are that no block stored; only of arrays that have such elements
+    """
 
     names: tuple[str, ...]
     arrays: tuple[np.ndarray, ...]
+    missing: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @staticmethod
     def of_arrays(given: Any) -> Outcome:
         """What a reference returned: one array, or a tuple of them."""
         arrays = tuple(given) if isinstance(given, tuple | list) else (given,)
         return Outcome(tuple(f"output {i}" for i in range(len(arrays))), tuple(map(on_host, arrays)))
+
+    @cached
+    def scales(self) -> tuple[float, ...]:
+        """The largest finite magnitude in each array."""
+        return tuple(max(map(_largest, _parts(a)), default=0.0) for a in self.arrays)
+
+
+@structure(frozen=True)
+class Differing:
+    """Where an array differs from what is expected: the first such element, and how many there are."""
+
+    name: str
+    index: tuple[int, ...]
+    got: Any
+    want: Any
+    count: int
+    size: int
+
+    @property
+    def how_many(self) -> str:
+        return f"{self.count} of {self.size} elements differ"
+
+    def __str__(self) -> str:
+        return f"`{self.name}`{list(self.index)} is {self.got} instead of {self.want}, and {self.how_many}"
 
 
 def on_host(a: Any) -> np.ndarray:
@@ -39,26 +71,71 @@ def on_host(a: Any) -> np.ndarray:
     if not isinstance(c, Copied):
         return c
     storage = INFO[c.dtype].storage
-    return np.ndarray(c.shape, storage, bytearray(c.memory), c.first, tuple(s * storage.itemsize for s in c.strides))
+    return np.ndarray(c.shape, storage, c.memory, c.first, tuple(s * storage.itemsize for s in c.strides))
 
 
-def outcome_of(c: Candidate, args: tuple, stream: Any) -> Outcome:
-    """What a configuration stores. Afterwards the arrays are as before."""
+# ------------------------------------------------------------------ what a configuration stores
+
+
+def outcome_of(c: Candidate, args: tuple, stream: Any, fresh: Collection[str] = ()) -> Outcome:
+    """What a configuration stores. Afterwards the arrays are as before.
+
+    fresh   outputs whose elements nobody has written before
+    """
     found = c.plan(args)
     if found is None:
         launching.launch(stream, c.grid, c.kernel, args)  # raises the error
         return Outcome((), ())
     plan, values = found
-    with restored(plan, values, stream):
+    program = plan.program.kernel
+    stored = {n for p, n in zip(program.params, program.param_names) if p in written_params(program)}
+    arrays = {n: a for n, a in zip(c.kernel.names, args) if n in stored and array_of(a) is not None}
+
+    def run() -> None:
         launching.launch(stream, c.grid, c.kernel, args)
-        _wait(plan.ordinal, stream)
-        program = plan.program.kernel
-        stored = {n for p, n in zip(program.params, program.param_names) if p in written_params(program)}
-        pairs = [(n, a) for n, a in zip(c.kernel.names, args) if n in stored and array_of(a) is not None]
-        return Outcome(tuple(n for n, _ in pairs), tuple(on_host(a) for _, a in pairs))
+        wait(plan.ordinal, stream)
+
+    with restored(plan, values, stream):
+        run()
+        got = {n: on_host(a) for n, a in arrays.items()}
+    doubtful = {n: arrays[n] for n in got if n in fresh and as_begun(got[n]).any()}
+    if not doubtful:
+        return Outcome(tuple(got), tuple(got.values()))
+    with restored(plan, values, stream):
+        for a in doubtful.values():
+            clear(a)
+        run()
+        missing = {n: as_begun(got[n]) & ~_set_bits(on_host(a)) for n, a in doubtful.items()}
+    return Outcome(tuple(got), tuple(got.values()), {n: m for n, m in missing.items() if m.any()})
 
 
-def _wait(ordinal: int | None, stream: Any) -> None:
+def as_begun(a: np.ndarray) -> np.ndarray:
+    """Which elements are what elements of an output begin as, so that it is not known whether a block stored them."""
+    begun = libraries.beginning(a.dtype)
+    return np.asarray(a != a) if begun != begun else np.asarray(a == begun)
+
+
+def clear(a: Any) -> None:
+    """Set all bits of an output to 0, which no element begins as."""
+    ref = array_of(a)
+    if isinstance(ref.owner, np.ndarray):
+        ref.owner.fill(0)
+    elif ref.owner is None and ref.size:
+        from cutile.gpu.driver import driver
+
+        d = driver()
+        ordinal = d.device_of_pointer(ref.pointer) if ref.device is None else ref.device
+        with d.device(ordinal).current():
+            d.ask("GPU memory cannot be written", d.api.cuMemsetD8(ref.pointer, 0, ref.size * ref.itemsize))
+            wait(ordinal, None)
+
+
+def _set_bits(a: np.ndarray) -> np.ndarray:
+    """Which elements have a bit that is 1."""
+    return np.ascontiguousarray(a).view(np.uint8).reshape(*a.shape, a.dtype.itemsize).any(axis=-1)
+
+
+def wait(ordinal: int | None, stream: Any) -> None:
     if ordinal is not None:
         from cutile.gpu.driver import driver
         from cutile.gpu.streams import handle
@@ -66,6 +143,27 @@ def _wait(ordinal: int | None, stream: Any) -> None:
         d = driver()
         with d.device(ordinal).current():
             d.ask("the kernel failed", d.api.cuStreamSynchronize(handle(stream)))
+
+
+def fresh_outputs(f: Any) -> tuple[str, ...]:
+    """The outputs of a function whose elements are undetermined before a launch."""
+    return tuple(o.name for o in f.outputs if o.out.fill is None)
+
+
+def copies(args: Any) -> Any:
+    """Arguments with copies of the arrays among them, by the means of their libraries: others may change them."""
+    if isinstance(args, dict):
+        return {n: copies(a) for n, a in args.items()}
+    if isinstance(args, tuple | list):
+        return type(args)([copies(a) for a in args])
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(args, torch.Tensor):
+        return args.clone()
+    copy = getattr(args, "copy", None)
+    return copy() if callable(copy) and hasattr(args, "shape") and hasattr(args, "dtype") else args
+
+
+# ------------------------------------------------------------------ whether it is the same
 
 
 def agree(got: Outcome, want: Outcome) -> str | None:
@@ -78,26 +176,70 @@ def agree(got: Outcome, want: Outcome) -> str | None:
     for name, a, b in zip(got.names, got.arrays, want.arrays):
         if a.shape != b.shape:
             return f"`{name}` has shape {a.shape} instead of {b.shape}"
-        wrong = _wrong(a, b)
-        if wrong is not None and wrong.any():
-            index = tuple(map(int, np.argwhere(wrong)[0]))
-            return (f"`{name}`{list(index)} is {a[index]} instead of {b[index]}, and {int(wrong.sum())} of {a.size} "
-                    f"elements differ")
+    found = differing(got, want)
+    if found is not None and (where := got.missing.get(found.name)) is not None and where[found.index]:
+        return f"no block stores {elements(found.name, where)}"
+    return None if found is None else str(found)
+
+
+def elements(name: str, where: np.ndarray) -> str:
+    """The first element of a mask, and how many there are."""
+    index = list(map(int, np.argwhere(where)[0])) if where.any() else []
+    return f"element {index} of `{name}`; there are {int(where.sum())} such elements, of {where.size}"
+
+
+def differing(got: Outcome, want: Outcome, but: Mapping[str, np.ndarray] | None = None) -> Differing | None:
+    """The first elements that differ; None if there are none. The arrays have equal shapes.
+
+    but   elements that do not count, by name
+    """
+    for name, a, b, scale in zip(got.names, got.arrays, want.arrays, want.scales):
+        at, count, skipped = -1, 0, (but or {}).get(name)
+        near = scale * max(SLACK, ULPS * _epsilon(a.dtype))
+        masks = None if skipped is None else _parts(skipped)
+        for k, (x, y) in enumerate(zip(_parts(a), _parts(b))):
+            wrong = _wrong(x, y, near)
+            if wrong is None:
+                continue
+            if masks is not None:
+                wrong &= ~masks[k]
+            if at < 0 and wrong.any():
+                at = k * PART + int(wrong.argmax())
+            count += int(wrong.sum())
+        if count:
+            index = tuple(map(int, np.unravel_index(at, a.shape)))
+            return Differing(name, index, a[index], b[index], count, a.size)
     return None
 
 
-def _wrong(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+def _parts(a: np.ndarray) -> list[np.ndarray]:
+    flat = np.ascontiguousarray(a).reshape(-1)
+    return [flat[i:i + PART] for i in range(0, flat.size, PART)]
+
+
+def _wrong(a: np.ndarray, b: np.ndarray, near: float) -> np.ndarray | None:
+    """Which elements differ too much; None if all bits are equal."""
+    if a.dtype == b.dtype and a.tobytes() == b.tobytes():
+        return None
     if a.dtype.kind in "biu" and b.dtype.kind in "biu":
         return np.asarray(a != b)
     x, y = a.astype(np.float64), b.astype(np.float64)
-    finite = y[np.isfinite(y)]
-    scale = float(np.abs(finite).max()) if finite.size else 0.0
     with np.errstate(all="ignore"):
-        near = np.abs(x - y) <= scale * max(SLACK, ULPS * _epsilon(a.dtype))
-    return np.asarray(~(near | (x == y) | (np.isnan(x) & np.isnan(y))))
+        right = np.abs(x - y) <= near
+        if not right.all():
+            right |= (x == y) | (np.isnan(x) & np.isnan(y))
+    return np.asarray(~right)
+
+
+def _largest(a: np.ndarray) -> float:
+    """The largest finite magnitude."""
+    x = np.abs(a.astype(np.float64))
+    return float(np.max(x, initial=0.0, where=np.isfinite(x)))
 
 
 def _epsilon(dtype: np.dtype) -> float:
     import ml_dtypes
 
+    if dtype.kind in "biu":
+        return 0.0
     return float(ml_dtypes.finfo(dtype).eps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import types
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ HINTS = ("num_ctas", "occupancy", "opt_level", "num_worker_warps")
 
 @structure(frozen=True)
 class TuningKey:
-    """function  its name;  content: a digest of the kernel's source and of what is tuned
+    """function  its name;  content: a digest of the kernel's source, of what is tuned, and of the reference and check
     device    name of the GPU, or "interpreter"
     inputs    dtypes and sizes, in words
     """
@@ -121,12 +122,16 @@ def _device(ordinal: int) -> str:
 
 
 def _content(tuned: Tuned) -> str:
-    """A digest of the source of the kernel or factory, and of the configurations."""
+    """A digest of what a result depends on besides the inputs: the source of the kernel or factory, the configurations,
+    and what the configurations were compared with and by.
+    """
     f: Any = tuned.function
     function = f.kernel.function if hasattr(f, "kernel") else f.__wrapped__
-    configs = tuned.settings.configs
-    text = f"{_source(function)}\n{_source(configs) if callable(configs) else configs!r}"
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    s = tuned.settings
+    parts = [_source(function), _source(s.configs) if callable(s.configs) else repr(s.configs)]
+    parts += [f"{what}\n{_source(given)}{_captured(given)}"
+              for what, given in (("reference", s.reference), ("check", s.check)) if given is not None]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 @functools.lru_cache(1000)
@@ -134,4 +139,18 @@ def _source(function: Any) -> str:
     try:
         return inspect.getsource(function)
     except (OSError, TypeError):
-        return getattr(function, "__qualname__", repr(function))
+        code = getattr(function, "__code__", None)
+        return getattr(function, "__qualname__", repr(function)) + ("" if code is None else _code(code))
+
+
+def _code(code: types.CodeType) -> str:
+    """What code does, in the place of a source that cannot be found."""
+    inner = [_code(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
+    return f"{code.co_code.hex()} {code.co_names} {inner}"
+
+
+def _captured(function: Any) -> str:
+    """The numbers and texts that a function has captured, and its defaults."""
+    cells = [c.cell_contents for c in getattr(function, "__closure__", None) or () if c != types.CellType()]
+    values = [*cells, *(getattr(function, "__defaults__", None) or ())]
+    return repr([v if isinstance(v, bool | int | float | str | None) else type(v).__qualname__ for v in values])

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from cutile import settings
 from cutile._support import trace
-from cutile._support.structs import structure
 from cutile.errors import refusal
 from cutile.functions import libraries, tuning_model
 from cutile.functions import tuning_spread as spread
-from cutile.functions.tuning_check import Outcome, agree, outcome_of
+from cutile.functions.tuning_check import Outcome, copies, fresh_outputs, outcome_of
 from cutile.functions.tuning_inputs import inputs_like
+from cutile.functions.tuning_judge import DisagreementError, Judge, Trial
 from cutile.functions.tuning_key import TuningKey
 from cutile.functions.tuning_store import Tuning, now
 from cutile.runtime import launch_plan
@@ -42,29 +42,10 @@ WORTH = 2.0  # times the estimate of the fastest: other neighbours are not tried
 STARTS = 3  # the fastest ones whose neighbours are tried
 NEIGHBOURS = 8  # of these that are tried at once, the best by estimate
 FINALISTS = 5  # that are measured precisely
+GAIN = 0.99  # of the time of the fastest: a round that gains less is the last one
 CLOSE = 1.1  # times the fastest: where not all were tried, slower ones are not among them
 TOO_SLOW = 1.5  # times the fastest: its neighbours are not tried
 SPILLED = 1024  # bytes of a thread's stack above which code is not run
-
-
-@structure
-class Trial:
-    """A configuration of a search.
-
-    us      what a run took, infinity if there was none
-    why     it failed
-    cycles  estimated; None where there is no estimate
-    """
-
-    config: Config
-    candidate: Candidate | None = None
-    us: float = float("inf")
-    why: str = ""
-    cycles: float | None = None
-
-    @property
-    def rank(self) -> float:
-        return float("inf") if self.cycles is None else self.cycles
 
 
 def search(tuned: Tuned, args: tuple, named: Mapping[str, Any], key: TuningKey) -> Tuning:
@@ -73,8 +54,12 @@ def search(tuned: Tuned, args: tuple, named: Mapping[str, Any], key: TuningKey) 
     start = time.monotonic()
     s = Search(tuned, *inputs_like(tuned.settings.inputs, args, named))
     try:
+        s.judge = Judge(tuned.__name__, s.expected(), tuned.settings.check)
         s.rounds(start)
+        s.judge.close()
         times = s.finals()
+    except DisagreementError as e:
+        raise refusal(ValueError(str(e))) from e.__cause__
     finally:
         s.clocks.close()
     failures = [(t.config, t.why) for t in s.trials if t.why]
@@ -100,9 +85,13 @@ class Search:
         self.clocks = Clocks(self.stream, True)
         if self.settings.timeout_s is not None:
             self.clocks.limit_first_runs(self.settings.timeout_s)
-        self.expected: Outcome | None = None
-        if self.settings.reference is not None:
-            self.expected = Outcome.of_arrays(self.settings.reference(*args, **named))
+        self.judge = Judge(tuned.__name__, None, None)
+
+    def expected(self) -> Outcome | None:
+        """What the reference returns, which gets copies of the arguments; None without one."""
+        if self.settings.reference is None:
+            return None
+        return Outcome.of_arrays(self.settings.reference(*copies(self.args), **copies(self.named)))
 
     def _stream(self) -> Any:
         """The current stream of the library of the first array."""
@@ -117,11 +106,14 @@ class Search:
 
     def rounds(self, start: float) -> None:
         """Try configurations, round by round, until there are no more worth it or the budget is spent."""
-        limit = self.settings.budget_s
+        limit, best = self.settings.budget_s, float("inf")
         wanted = self._first_round()
         while wanted:
             self._try(wanted, None if limit is None else start + limit)
             if limit is not None and time.monotonic() - start > limit:
+                return
+            before, best = best, min(t.us for t in self.trials)
+            if best > GAIN * before:
                 return
             wanted = self._neighbours()
 
@@ -203,15 +195,17 @@ class Search:
             t.why = f"{type(e).__name__}: {e}"
             return None
         return spread.submit(self.settings.executor,
-                             spread.job(t.config, kernel, grid, args, self.settings.timeout_s))
+                             spread.job(t.config, kernel, grid, args, self.settings.timeout_s, self._fresh(t.config)))
 
     def _take(self, t: Trial, found: spread.Measured) -> None:
         """The result of a configuration that another process measured."""
         t.why = found.why
         if found.outcome is not None:
             try:
-                self._compare(found.outcome)
+                self.judge.hear(t, found.outcome)
                 t.us = found.us
+            except DisagreementError:
+                raise
             except Exception as e:
                 t.why = f"{type(e).__name__}: {e}"
 
@@ -256,8 +250,10 @@ class Search:
             if (why := self._spills(c, args)) is not None:
                 raise RuntimeError(why)
             self.clocks.first_run(c.kernel, c.grid, args)
-            self._check(c, args)
+            self.judge.hear(t, outcome_of(c, args, self.stream, self._fresh(t.config)))
             t.us = min(c.run(args) for _ in range(2))
+        except DisagreementError:
+            raise
         except Exception as e:
             t.why = f"{type(e).__name__}: {e}"
 
@@ -271,18 +267,8 @@ class Search:
             return f"its code takes {taken.stack} bytes of stack a thread, so registers were spilled"
         return None
 
-    def _check(self, c: Candidate, args: tuple) -> None:
-        """Compare what a configuration stores with what is expected."""
-        self._compare(outcome_of(c, args, self.stream))
-
-    def _compare(self, outcome: Outcome) -> None:
-        """An exception if a configuration stored other than expected. The first that runs says what is expected."""
-        if self.expected is None:
-            self.expected = outcome
-        elif self.settings.check is not None:
-            self.settings.check(outcome.arrays, self.expected.arrays)
-        elif (why := agree(outcome, self.expected)) is not None:
-            raise ValueError(why)
+    def _fresh(self, config: Config) -> tuple[str, ...]:
+        return fresh_outputs(self.tuned.configured(config)[0])
 
     # -------------------------------------------------------------- the end
 

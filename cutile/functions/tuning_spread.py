@@ -22,13 +22,16 @@ RUNS = 2  # whose least time counts
 
 @structure(frozen=True)
 class Job:
-    """A configuration to measure. `args` are copies; `limit` is that of the first run, in seconds, or None."""
+    """A configuration to measure. `args` are copies; `limit` is that of the first run, in seconds, or None; `fresh` are
+    outputs whose elements nobody has written.
+    """
 
     config: dict[str, Any]
     route: Route
     grid: Any
     args: tuple
     limit: float | None
+    fresh: tuple[str, ...] = ()
 
 
 @structure(frozen=True)
@@ -40,13 +43,14 @@ class Measured:
     why: str = ""
 
 
-def job(config: dict[str, Any], kernel: Kernel, grid: Any, args: tuple, limit: float | None) -> Job:
+def job(config: dict[str, Any], kernel: Kernel, grid: Any, args: tuple, limit: float | None,
+        fresh: tuple[str, ...] = ()) -> Job:
     """ValueError for a kernel that another process cannot find."""
     route = route_to(kernel)
     if route is None:
         raise refusal(ValueError(f"executor= needs kernels that other processes can import, and {kernel.__qualname__} "
                                  f"is none: define it at the top level of a module, or make it by a factory there"))
-    return Job(config, route, grid, copied(args), limit)
+    return Job(config, route, grid, copied(args), limit, fresh)
 
 
 def measure(j: Job) -> Measured:
@@ -59,7 +63,7 @@ def measure(j: Job) -> Measured:
         args = here(j.args, gpu=0)
         c = Candidate(j.config, clocks, j.grid, j.route.kernel(), lambda config: args)
         clocks.first_run(c.kernel, c.grid, args)
-        outcome = outcome_of(c, args, None)
+        outcome = outcome_of(c, args, None, j.fresh)
         return Measured(min(c.run(args) for _ in range(RUNS)), outcome)
     except Exception as e:
         return Measured(why=f"{type(e).__name__}: {e}")

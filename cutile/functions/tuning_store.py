@@ -15,7 +15,7 @@ from cutile import settings
 from cutile._support.structs import structure
 from cutile.functions.tuning_key import HINTS, INTERPRETER, TuningKey
 
-FORMAT = 1
+FORMAT = 2  # 1 had results that were compared with the first configuration alone
 FOLDER = "tuned"  # in the folder of the cache
 
 

@@ -116,7 +116,7 @@ class Copied:
     first   the number of the byte at which element (0, …) begins;  gpu: the ordinal of its GPU
     """
 
-    memory: bytes
+    memory: bytes | bytearray
     first: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -162,7 +162,7 @@ def copied(value: Any) -> Any:
 
 def _copy(a: ArrayRef) -> Copied:
     if 0 in a.shape:
-        return Copied(b"", 0, a.shape, a.strides, a.dtype, a.device)
+        return Copied(bytearray(), 0, a.shape, a.strides, a.dtype, a.device)
     if a.owner is not None and not isinstance(a.owner, np.ndarray):
         raise TypeError("packed arrays are not copied")
     low = sum(s * (n - 1) for s, n in zip(a.strides, a.shape) if s < 0) * a.itemsize
@@ -170,14 +170,15 @@ def _copy(a: ArrayRef) -> Copied:
     if a.owner is not None:
         import ctypes
 
-        return Copied(ctypes.string_at(a.pointer + low, high - low), -low, a.shape, a.strides, a.dtype, None)
+        there = (ctypes.c_char * (high - low)).from_address(a.pointer + low)
+        return Copied(bytearray(there), -low, a.shape, a.strides, a.dtype, None)
     from cutile.gpu.driver import driver
 
     d, memory = driver(), bytearray(high - low)
     ordinal = d.device_of_pointer(a.pointer) if a.device is None else a.device
     with d.device(ordinal).current():
         d.ask("GPU memory cannot be read", d.api.cuMemcpyDtoH(memory, a.pointer + low, high - low))
-    return Copied(bytes(memory), -low, a.shape, a.strides, a.dtype, ordinal)
+    return Copied(memory, -low, a.shape, a.strides, a.dtype, ordinal)
 
 
 def here(value: Any, gpu: int | None = None) -> Any:

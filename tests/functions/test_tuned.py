@@ -186,23 +186,143 @@ def wrong_at_16(x: ct.Array["N"], y, factor, TILE: ct.Constant[int]):
         ct.store(y, i, t)
 
 
-@shows("TUN-5.first", "TUN-5.poison")
-def test_configurations_that_are_wrong(times):
-    times.update({16: 1.0, 32: 2.0})
-    f = tuned(kernel=wrong_at_16)
-    f(X, 2.0)
-    assert f.last.best == {"TILE": 4}
-    why = {c["TILE"]: w for c, w in f.last.failures}
-    assert "`y`[0] is 1.0 instead of 0.0, and 100 of 100 elements differ" in why[16]
-    assert "`y`[0] is nan instead of 0.0, and 32 of 100 elements differ" in why[32]
+def reference(x, factor):
+    return x * factor
+
+
+def kept_on_disk(tmp_path):
+    return len(list((tmp_path / "cache").glob("tuned/*.json")))
+
+
+@shows("TUN-5.disagree")
+@pytest.mark.parametrize("first, second", [(4, 16), (16, 4)])
+def test_without_a_reference_configurations_must_agree(times, tmp_path, first, second):
+    f = tuned([{"TILE": first}, {"TILE": second}], kernel=wrong_at_16)
+    with pytest.raises(ValueError, match=r"scaled: its configurations store different values, and without reference= "
+                                         r"nobody.*; 100 of 100 elements differ. Give ct.autotune reference=") as e:
+        f(X, 2.0)
+    assert type(e.value) is ValueError and f.last is None and not kept_on_disk(tmp_path)
+    values = {4: "0.0", 16: "1.0"}
+    assert (f"`y`[0] is {values[second]} with {{'TILE': {second}}} and {values[first]} with {{'TILE': {first}}}"
+            in str(e.value))
+    f = tuned([{"TILE": first}, {"TILE": second}], kernel=wrong_at_16, reference=reference)
+    assert np.array_equal(f(X, 2.0), X * 2) and f.last.best == {"TILE": 4} and kept_on_disk(tmp_path) == 1
+
+
+@shows("TUN-5.poison")
+@pytest.mark.parametrize("order", list(itertools.permutations((4, 8, 32))))
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32])
+def test_missing_stores_lose_whoever_comes_first(times, tmp_path, order, dtype):
+    """TILE 32 does not store the first 32 elements, and is the fastest."""
+    times.update({8: 50.0, 32: 2.0})
+    x = X.astype(dtype)
+    f = tuned([{"TILE": t} for t in order], kernel=wrong_at_16)
+    assert np.array_equal(f(x, 2), x * 2) and f.last.best == {"TILE": 8}
+    [(config, why)] = f.last.failures
+    assert config == {"TILE": 32}
+    assert "no block stores element [0] of `y`; there are 32 such elements, of 100" in why and "store" in why
+    assert [c["TILE"] for c, *_ in f.last.times] == [8, 4]
+
+
+@ct.kernel
+def one_tile(x: ct.Array["N"], y, TILE: ct.Constant[int], SKIP: ct.Constant[int] = 0):
+    if ct.bid(0) != SKIP - 1:
+        ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), TILE))
+
+
+@shows("TUN-5.nobody")
+@pytest.mark.parametrize("tiles", [(64,), (32, 64), (64, 32)])
+@pytest.mark.parametrize("how", [{}, {"check": lambda got, want: None}])
+def test_elements_that_no_configuration_stores(tmp_path, tiles, how):
+    """Also where there is one configuration alone: its grid is too small."""
+    f = ct.autotune([{"TILE": t} for t in tiles], quiet=True, timeout_s=None, **how)(
+        ct.jit(one_tile, grid=(1,), out=ct.Out("N")))
+    with pytest.raises(ValueError, match=r"no configuration stores element \[64\] of `y`; there are 36 such elements, "
+                                         r"of 100.*declare the output with fill="):
+        f(X)
+    assert f.last is None and not kept_on_disk(tmp_path)
+    filled = ct.autotune([{"TILE": 64}], quiet=True, timeout_s=None, **how)(
+        ct.jit(one_tile, grid=(1,), out=ct.Out("N", fill=0)))
+    assert filled(X)[63:65].tolist() == [63.0, 0.0]
+    wants = ct.autotune([{"TILE": 64}], quiet=True, timeout_s=None, reference=lambda x: x)(f.function)
+    with pytest.raises(ValueError, match=r"none of 1 configurations ran; 1 × ValueError: no block stores element "
+                                         r"\[64\]"):
+        wants(X)
+
+
+def test_each_of_two_leaves_what_the_other_stores(tmp_path):
+    """Neither is right; a third one that stores all may be."""
+    configs = [{"TILE": 64, "SKIP": 1}, {"TILE": 64, "SKIP": 2}]
+    f = ct.jit(one_tile, grid="cdiv(N, TILE)", out=ct.Out("N"))
+    with pytest.raises(ValueError, match="none of 2 configurations ran; 1 × .*no block stores element"):
+        ct.autotune(configs, quiet=True, timeout_s=None)(f)(X)
+    g = ct.autotune([*configs, {"TILE": 16, "SKIP": 0}], quiet=True, timeout_s=None)(f)
+    assert np.array_equal(g(X), X) and g.last.best == {"TILE": 16, "SKIP": 0} and len(g.last.failures) == 2
+
+
+def test_stored_nan_is_stored():
+    """Elements that are stored as what they began as are no missing ones."""
+    for x in (np.full(100, np.nan, np.float32), np.full(100, -2**15, np.int16), np.ones(100, bool)):
+        f = ct.autotune([{"TILE": 32}, {"TILE": 64}], quiet=True, timeout_s=None)(
+            ct.jit(one_tile, grid="cdiv(N, TILE)", out=ct.Out("N")))
+        assert np.array_equal(f(x), x, equal_nan=x.dtype == np.float32) and not f.last.failures
 
 
 @shows("TUN-5.reference")
 def test_a_reference(times):
-    f = tuned([{"TILE": 16}, {"TILE": 4}], kernel=wrong_at_16, reference=lambda x, factor: x * factor)
+    f = tuned([{"TILE": 16}, {"TILE": 4}], kernel=wrong_at_16, reference=reference)
     times[16] = 1.0
     f(X, 2.0)
     assert f.last.best == {"TILE": 4} and len(f.last.failures) == 1
+
+
+def changes(x, factor):
+    x *= factor
+    return x
+
+
+@shows("TUN-5.later")
+def test_a_reference_that_comes_later_searches_again(times, tmp_path):
+    """A result counts only for the reference and the check that it was compared with."""
+    times[16] = 1.0
+    only = [{"TILE": 16}]
+    tuned(only, kernel=wrong_at_16)(X, 2.0)
+    f = tuned(only, kernel=wrong_at_16)
+    assert f.best(X, 2.0) == {"TILE": 16}                # nobody can tell
+    f.export(tmp_path / "best.json")
+    g = tuned(only, kernel=wrong_at_16, reference=reference, save=tmp_path / "best.json")
+    with pytest.raises(ValueError, match=r"none of 1 configurations ran; 1 × ValueError: `y`\[0\] is 1.0 instead of"):
+        g(X, 2.0)
+    right = tuned(reference=reference)
+    assert np.array_equal(right(X, 2.0), X * 2)
+    count = len(times["tried"])
+    tuned(reference=reference)(X, 2.0)
+    assert len(times["tried"]) == count                  # the same reference: what is kept counts
+    for other in ({"reference": changes}, {"reference": reference, "check": lambda got, want: None}, {}):
+        count = len(times["tried"])
+        tuned(**other)(X, 2.0)
+        assert len(times["tried"]) > count
+    count = len(times["tried"])
+    for by in (2, 3):
+        tuned(reference=lambda x, factor, by=by: x * factor * by / by)(X, 2.0)
+        assert len(times["tried"]) > count
+        count = len(times["tried"])
+
+
+def test_a_reference_gets_copies():
+    x = X.copy()
+    f = tuned(reference=changes)
+    assert np.array_equal(f(x, 2.0), X * 2) and np.array_equal(x, X) and not f.last.failures
+
+
+def test_an_error_of_the_reference_is_the_callers(tmp_path):
+    def broken(x, factor):
+        raise KeyError("mine")
+
+    f = tuned(reference=broken)
+    with pytest.raises(KeyError, match="mine"):
+        f(X, 2.0)
+    assert f.last is None and not kept_on_disk(tmp_path)
 
 
 @shows("TUN-5.check")
@@ -210,9 +330,17 @@ def test_a_check_of_the_caller():
     def check(got, want):
         assert abs(got[0][0] - want[0][0]) < 2, "too far"
 
-    f = tuned([{"TILE": 4}, {"TILE": 16}, {"TILE": 32}], kernel=wrong_at_16, check=check)
+    f = tuned([{"TILE": 4}, {"TILE": 16}, {"TILE": 32}], kernel=wrong_at_16, check=check, reference=reference)
     f(X, 2.0)
     assert [(c["TILE"], w.split("\n")[0]) for c, w in f.last.failures] == [(32, "AssertionError: too far")]
+
+    def strict(got, want):
+        assert got[0][0] == want[0][0], "another"
+
+    f = tuned([{"TILE": 4}, {"TILE": 16}], kernel=wrong_at_16, check=strict)
+    with pytest.raises(ValueError, match=r"check= refuses what {'TILE': 16} stores beside {'TILE': 4}: AssertionError: "
+                                         r"another"):
+        f(X, 2.0)
 
 
 @ct.kernel
@@ -243,14 +371,17 @@ def test_results_on_disk(times):
     tuned(TILES[:2])(X, 2.0)
     assert len(times["tried"]) > count
     count = len(times["tried"])
-    tuned(kernel=wrong_at_16)(X, 2.0)
+    tuned(TILES[:1])(X, 2.0)
+    assert len(times["tried"]) > count
+    count = len(times["tried"])
+    tuned(TILES[:1], kernel=wrong_at_16)(X, 2.0)
     assert len(times["tried"]) > count
 
 
 def test_damaged_results_are_none(times, tmp_path):
     tuned()(X, 2.0)
     [path] = (tmp_path / "cache" / "tuned").glob("*.json")
-    for text in ("", "[]", "{}", path.read_text().replace('"format": 1', '"format": 9')):
+    for text in ("", "[]", "{}", path.read_text().replace('"format": 2', '"format": 1')):
         path.write_text(text)
         count = len(times["tried"])
         tuned()(X, 2.0)
