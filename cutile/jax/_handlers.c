@@ -407,6 +407,40 @@ static FfiError *launch_on_gpu(FfiCall *call)
 
 static PyObject *interpreter; /* run(attributes, buffers) of cutile/jax/host.py */
 
+/* A thread that asks for the GIL while Python ends never comes back, and XLA waits for its threads before the process
+   ends. So calls are counted, and refused once Python is about to end (ending.py), except those of the thread that ends
+   it: it asks for the GIL before. */
+static PyThread_type_lock gate; /* of these; whoever holds it does not wait for the GIL */
+static long inside;
+static int closed;
+static unsigned long ending; /* the thread */
+
+static int enter(void)
+{
+    PyThread_acquire_lock(gate, WAIT_LOCK);
+    int open = !closed || PyThread_get_thread_ident() == ending;
+    inside += open;
+    PyThread_release_lock(gate);
+    return open;
+}
+
+static void leave(void)
+{
+    PyThread_acquire_lock(gate, WAIT_LOCK);
+    inside--;
+    PyThread_release_lock(gate);
+}
+
+static PyObject *close_gate(PyObject *self, PyObject *unused)
+{
+    PyThread_acquire_lock(gate, WAIT_LOCK);
+    closed = 1;
+    ending = PyThread_get_thread_ident();
+    long running = inside;
+    PyThread_release_lock(gate);
+    return PyLong_FromLong(running);
+}
+
 static PyObject *attributes_of(const FfiCall *call)
 {
     PyObject *out = PyDict_New();
@@ -475,8 +509,9 @@ static FfiError *run_on_cpu(FfiCall *call)
     FfiError *error = unknown_interface(call);
     if (error != NULL || call->stage != FFI_EXECUTE)
         return error;
-    if (!Py_IsInitialized())
-        return refuse(call, FFI_FAILED_PRECONDITION, "kernels on a CPU run in Python, which has ended");
+    if (!enter())
+        return refuse(call, FFI_FAILED_PRECONDITION, "kernels on a CPU run in Python, which ends: register functions "
+                                                     "for atexit that call kernels after importing cutile.jax");
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *attributes = attributes_of(call), *buffers = attributes == NULL ? NULL : buffers_of(call);
     PyObject *answer = buffers == NULL ? NULL : PyObject_CallFunctionObjArgs(interpreter, attributes, buffers, NULL);
@@ -486,6 +521,7 @@ static FfiError *run_on_cpu(FfiCall *call)
         error = python_error(call);
     Py_XDECREF(answer);
     PyGILState_Release(state);
+    leave();
     return error;
 }
 
@@ -503,13 +539,16 @@ static PyMethodDef methods[] = {
     {"set_interpreter", set_interpreter, METH_O,
      "set_interpreter(run): run(attributes, buffers) is called for a kernel on a CPU, with attributes as bytes by\n"
      "name, and the address and the sizes of each buffer"},
+    {"close", close_gate, METH_NOARGS,
+     "close() -> int: refuse calls on a CPU from now on; how many still run"},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_handlers", .m_size = -1, .m_methods = methods};
 
 PyMODINIT_FUNC PyInit__handlers(void)
 {
-    if (lock == NULL && (lock = PyThread_allocate_lock()) == NULL)
+    if ((lock == NULL && (lock = PyThread_allocate_lock()) == NULL)
+        || (gate == NULL && (gate = PyThread_allocate_lock()) == NULL))
         return PyErr_NoMemory();
     PyObject *m = PyModule_Create(&module);
     PyObject *gpu = PyCapsule_New((void *)launch_on_gpu, NULL, NULL);

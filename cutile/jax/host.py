@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import threading
 import zlib
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -49,8 +50,24 @@ def remember(key: bytes, kernel: CompiledKernel) -> None:
         _kernels.keep(key, kernel)
 
 
+def used() -> bool:
+    """Whether kernels ran here or may still run."""
+    return bool(_known or _kernels)
+
+
+_running: set[int] = set()  # threads
+
+
+def stop() -> None:
+    """End the calls that run, each at its next line of Python."""
+    for thread in list(_running):
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(SystemExit))
+
+
 def run(attributes: Mapping[str, bytes], buffers: Sequence[Buffer]) -> None:
     """Run a call. `attributes` are those of attributes.py, as bytes. RuntimeError with the text of what goes wrong."""
+    me = threading.get_ident()
+    _running.add(me)
     try:
         if float_mode.usual():
             _run(attributes, buffers)
@@ -59,6 +76,8 @@ def run(attributes: Mapping[str, bytes], buffers: Sequence[Buffer]) -> None:
     except Exception as e:
         e = for_users(e) if isinstance(e, TileError) else e
         raise RuntimeError(f"{type(e).__name__}: {e}") from None
+    finally:
+        _running.discard(me)
 
 
 def _run(attributes: Mapping[str, bytes], buffers: Sequence[Buffer]) -> None:

@@ -41,9 +41,10 @@ def register() -> None:
     c = handlers()
     if c is None:
         return
-    from cutile.jax import host
+    from cutile.jax import ending, host
 
     c.set_interpreter(host.run)
+    ending.watch(c)
     try:
         register_ffi_target(TARGET, c.run_on_cpu, platform="cpu")
         stages = {"initialize": c.launch_on_gpu, "execute": c.launch_on_gpu}

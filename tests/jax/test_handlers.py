@@ -410,3 +410,23 @@ def test_an_interrupt_reaches_python(cpu):
                 pass
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@shows("JC-14.end")
+def test_python_ends(folder):
+    """Calls are counted and then refused, except those of the thread that ends Python."""
+    module = built(folder, "libthat_nobody_has.so")
+    calls, seen = Calls(module.run_on_cpu), []
+    module.set_interpreter(lambda *_: seen.append(module.close()))
+
+    def another():
+        t = threading.Thread(target=lambda: answers.append(calls(plan(), *BUFFERS)))
+        t.start()
+        t.join()
+
+    answers = []
+    another()
+    assert (answers, seen, module.close()) == ([None], [1], 0)
+    another()
+    assert answers[1][0] == FAILED_PRECONDITION and "Python, which ends" in answers[1][1] and seen == [1]
+    assert calls(plan(), *BUFFERS) is None and seen == [1, 1]
