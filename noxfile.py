@@ -14,7 +14,7 @@ TORCH = "torch==2.13.0+cpu" if sys.platform == "linux" else "torch==2.13.0"  # e
 USE_FRAMEWORKS = [["tests/_support/test_opaque.py"],
                   ["tests/torch", "tests/test_torch.py", "tests/cli/run/test_torch_cpu.py", "tests/test_help.py",
                    "tests/jax", "tests/functions/test_dask.py", "tests/functions/test_jax.py",
-                   "tests/functions/test_libraries.py",
+                   "tests/functions/test_libraries.py", "tests/runtime/test_c_readers.py",
                    "conformance/test_arguments.py", "conformance/test_dtypes.py"]]
 
 

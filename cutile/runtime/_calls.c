@@ -53,8 +53,7 @@ static int read_passed(Reading *r, Holes *holes, PyObject *args, PyObject *const
 /* Reads an output. kept: NULL, or a list for what its signature has addresses of */
 static int read_made(Reading *r, PyObject *output, PyObject *kinds, PyObject *kept)
 {
-    r->n_parts = r->n_values = 0;
-    r->kept = kept;
+    start_reading(r, kept);
     return read_argument(r, output, kinds) && r->n_values == 1;
 }
 
@@ -177,14 +176,12 @@ PyObject *cache_call(PyObject *self, PyObject *const *a, Py_ssize_t n)
         return PyErr_Format(PyExc_TypeError, "call() takes stream, calls, arguments");
     Reading r;
     Holes holes;
-    r.n_parts = r.n_values = 0;
-    r.kept = NULL;
-    PyObject *key = NULL, *plan = NULL, *entry = NULL;
+    PyObject *plan = NULL, *entry = NULL;
+    start_reading(&r, NULL);
     int known = untouched(c->watch) && read_passed(&r, &holes, a[2], c->constants, c->kinds)
-        && (key = signature_of(&r)) != NULL && (plan = Py_XNewRef(PyDict_GetItemWithError(a[1], key))) != NULL
+        && (plan = found_in(c, a[1], &r)) != NULL
         && (entry = Py_XNewRef(PyDict_GetItemWithError(c->entries, PyTuple_GetItem(plan, LAUNCHED)))) != NULL;
     PyObject *out = known ? run_call(c, &r, &holes, plan, entry, a[0], a[2]) : not_here();
-    Py_XDECREF(key);
     Py_XDECREF(plan);
     Py_XDECREF(entry);
     return out;
@@ -223,11 +220,14 @@ PyObject *cache_keep_call(PyObject *self, PyObject *const *a, Py_ssize_t n)
         || !PyTuple_CheckExact(a[7]))
         return PyErr_Format(PyExc_TypeError, "keep_call() takes calls, arguments, those of the launch, grid, the "
                                              "position of the first array, what gives the stream, GPU, recipes");
-    Reading call = {.kept = PyList_New(0)}, launched = {.kept = NULL};
+    Reading call, launched;
     Holes holes;
     PyObject *key = NULL, *to = NULL, *plan = NULL, *recipes = NULL, *out = NULL;
+    start_reading(&call, PyList_New(0));
+    start_reading(&launched, NULL);
     if (call.kept == NULL)
         return NULL;
+    forget_recent(c);
     if (!read_passed(&call, &holes, a[1], c->constants, c->kinds) || holes.count != PyTuple_Size(a[7])
         || !read_all(&launched, a[2], c->constants, c->kinds)
         || call.n_values + holes.count != launched.n_values /* an argument that calls leave out is a launch value */

@@ -11,8 +11,7 @@
 #include "_launcher.h"
 
 enum { PARAMETERS = 512 }; /* of a launch, at most */
-enum { WIDE = 64, CONSTANT_INT, CONSTANT_FLOAT, CONSTANT, ON_HOST }; /* more first parts of an argument's signature */
-enum { FIXED, BITS64, BITS32, FLOAT32 };                    /* how a parameter is written at a launch */
+enum { FIXED, BITS64, BITS32, FLOAT32 }; /* how a parameter is written at a launch */
 
 typedef struct { /* the start of a record; first bytes of the parameters, 8 each, and how each is written follow */
     uint64_t launch, current, function, context;
@@ -21,190 +20,11 @@ typedef struct { /* the start of a record; first bytes of the parameters, 8 each
 
 typedef struct { uint32_t grid[3], unused; uint64_t function; } Choice; /* which function runs for a grid */
 
-typedef struct { int32_t type, id; } Device; /* as DLPack defines them, version 1 */
-typedef struct { uint8_t code, bits; uint16_t lanes; } DataType;
-typedef struct {
-    void *data;
-    Device device;
-    int32_t rank;
-    DataType dtype;
-    int64_t *shape, *strides;
-    uint64_t byte_offset;
-} Tensor;
-typedef int (*Borrow)(void *, Tensor *);
-typedef struct {
-    uint32_t major, minor;
-    void *previous, *allocate, *export, *import;
-    Borrow borrow;
-    void *current_stream; /* a DeviceStream */
-} Exchange;
-enum { DLPACK_MAJOR = 1, DLPACK_CPU = 1 };
-
 typedef int (*Launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
                       void **);
 typedef int (*Current)(void **);
 
-static PyObject *n_data, *n_ptr, *n_device_id, *n_dtype, *n_shape, *n_strides, *n_is_cuda, *n_data_ptr, *n_stride,
-    *n_get_device, *n_is_neg, *n_requires_grad;
-
-/* ---------------------------------------------------------------- reading arguments */
-
-/* Takes the reference; NO for NULL. */
-static int taken_int(PyObject *o, uint64_t *out)
-{
-    if (o == NULL)
-        return NO;
-    *out = PyLong_AsUnsignedLongLongMask(o);
-    Py_DECREF(o);
-    return *out != UINT64_MAX || PyErr_Occurred() == NULL;
-}
-
-static int taken_identity(Reading *r, PyObject *o)
-{
-    int ok = o != NULL && identity(r, o);
-    Py_XDECREF(o);
-    return ok;
-}
-
-static int taken_ints(Reading *r, PyObject *o)
-{
-    int ok = o != NULL && PyTuple_Check(o) && part(r, (uint64_t)PyTuple_Size(o));
-    for (Py_ssize_t i = 0; ok && i < PyTuple_Size(o); i++) {
-        PyObject *item = PyTuple_GetItem(o, i);
-        uint64_t size = PyLong_Check(item) ? (uint64_t)PyLong_AsLongLong(item) : 0;
-        ok = PyLong_Check(item) && PyErr_Occurred() == NULL && part(r, size);
-    }
-    Py_XDECREF(o);
-    return ok;
-}
-
-static PyObject *call(PyObject *o, PyObject *name)
-{
-    return PyObject_CallMethodObjArgs(o, name, NULL);
-}
-
-static int read_torch(Reading *r, PyObject *t)
-{
-    uint64_t pointer, device;
-    PyObject *there = PyObject_GetAttr(t, n_is_cuda);
-    Py_XDECREF(there);
-    if (there != Py_True)
-        return NO;
-    PyObject *negated = call(t, n_is_neg);
-    Py_XDECREF(negated);
-    return negated == Py_False && part(r, TORCH) && taken_identity(r, PyObject_GetAttr(t, n_dtype))
-        && taken_ints(r, PyObject_GetAttr(t, n_shape)) && taken_ints(r, call(t, n_stride))
-        && taken_int(call(t, n_get_device), &device) && part(r, device)
-        && taken_int(call(t, n_data_ptr), &pointer) && part(r, pointer & 15) && value(r, pointer);
-}
-
-static int numbers(Reading *r, const int64_t *n, int32_t count)
-{
-    int ok = n != NULL || count == 0;
-    for (int32_t i = 0; ok && i < count; i++)
-        ok = part(r, (uint64_t)n[i]);
-    return ok;
-}
-
-/* A tensor of PyTorch as the library itself lends it to C code. */
-static int read_borrowed(Reading *r, PyObject *t, Borrow borrow)
-{
-    Tensor d;
-    PyObject *negated = call(t, n_is_neg);
-    Py_XDECREF(negated);
-    if (negated != Py_False || borrow(t, &d) != 0 || (d.device.type != DLPACK_CUDA && d.device.type != DLPACK_CPU))
-        return NO;
-    uint64_t pointer = (uintptr_t)d.data + d.byte_offset;
-    uint64_t dtype = d.dtype.code | (uint64_t)d.dtype.bits << 8 | (uint64_t)d.dtype.lanes << 16;
-    if (d.device.type == DLPACK_CPU && pointer == 0) /* its memory was given back */
-        return NO;
-    int ok = part(r, d.device.type == DLPACK_CUDA ? TORCH : ON_HOST) && part(r, dtype) && part(r, (uint64_t)d.rank)
-        && numbers(r, d.shape, d.rank) && numbers(r, d.strides, d.rank) && part(r, (uint64_t)d.device.id);
-    return ok && part(r, pointer & 15) && value(r, pointer);
-}
-
-static int read_cupy(Reading *r, PyObject *a)
-{
-    uint64_t pointer, device;
-    PyObject *memory = PyObject_GetAttr(a, n_data);
-    int ok = memory != NULL && taken_int(PyObject_GetAttr(memory, n_ptr), &pointer)
-        && taken_int(PyObject_GetAttr(memory, n_device_id), &device);
-    Py_XDECREF(memory);
-    return ok && part(r, CUPY) && taken_identity(r, PyObject_GetAttr(a, n_dtype))
-        && taken_ints(r, PyObject_GetAttr(a, n_shape)) && taken_ints(r, PyObject_GetAttr(a, n_strides))
-        && part(r, device) && part(r, pointer & 15) && value(r, pointer);
-}
-
-static int read_float(Reading *r, PyObject *o, int constant)
-{
-    Value v = {.number = PyFloat_AsDouble(o)};
-    return constant ? part(r, CONSTANT_FLOAT) && part(r, v.bits) : part(r, FLOAT) && value(r, v.bits);
-}
-
-static int read_int(Reading *r, PyObject *o, int constant)
-{
-    int overflow;
-    long long n = PyLong_AsLongLongAndOverflow(o, &overflow);
-    if (overflow)
-        return NO;
-    if (constant)
-        return part(r, CONSTANT_INT) && part(r, (uint64_t)n);
-    return part(r, n == (int32_t)n ? INT : WIDE) && value(r, (uint64_t)n);
-}
-
-int read_constant(Reading *r, PyObject *o)
-{
-    if (PyLong_CheckExact(o))
-        return read_int(r, o, 1);
-    if (PyFloat_CheckExact(o))
-        return read_float(r, o, 1);
-    return !PyTuple_CheckExact(o) && part(r, CONSTANT) && identity(r, o);
-}
-
-int read_argument(Reading *r, PyObject *o, PyObject *kinds)
-{
-    PyObject *found = PyDict_GetItemWithError(kinds, (PyObject *)Py_TYPE(o));
-    uint64_t kind = found == NULL ? 0 : PyLong_AsUnsignedLongLong(found);
-    r->arguments[r->n_values < VALUES ? r->n_values : 0] = o;
-    if (kind > NUMPY)
-        return read_borrowed(r, o, (Borrow)(uintptr_t)kind);
-    switch (kind) {
-    case BOOL:
-        return part(r, BOOL) && value(r, o == Py_True);
-    case INT:
-        return read_int(r, o, 0);
-    case FLOAT:
-        return read_float(r, o, 0);
-    case TORCH:
-        return read_torch(r, o);
-    case CUPY:
-        return read_cupy(r, o);
-    case NUMPY:
-        return read_numpy(r, o);
-    }
-    return NO;
-}
-
-/* constants: a byte for each parameter, 1 if it is annotated ct.Constant; kinds: of arguments, by their class: a number
-   from above, or the address of a function that lends a tensor */
-int read_all(Reading *r, PyObject *args, PyObject *constants, PyObject *kinds)
-{
-    char *flags;
-    Py_ssize_t n;
-    if (!PyTuple_CheckExact(args) || PyBytes_AsStringAndSize(constants, &flags, &n) < 0 || PyTuple_Size(args) != n)
-        return NO;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *o = PyTuple_GetItem(args, i);
-        if (!(flags[i] ? read_constant(r, o) : read_argument(r, o, kinds)))
-            return NO;
-    }
-    return PyErr_Occurred() == NULL;
-}
-
-PyObject *signature_of(const Reading *r)
-{
-    return PyBytes_FromStringAndSize((const char *)r->parts, r->n_parts * (Py_ssize_t)sizeof(uint64_t));
-}
+static PyObject *n_requires_grad;
 
 PyObject *not_here(void)
 {
@@ -212,43 +32,6 @@ PyObject *not_here(void)
         return NULL;
     PyErr_Clear();
     return Py_NewRef(Py_NotImplemented);
-}
-
-static const Exchange *exchange_of(PyObject *capsule)
-{
-    return PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
-}
-
-static PyObject *lender(PyObject *self, PyObject *capsule)
-{
-    const Exchange *e = exchange_of(capsule);
-    if (e == NULL)
-        return NULL;
-    if (e->major != DLPACK_MAJOR || e->borrow == NULL)
-        Py_RETURN_NONE;
-    return PyLong_FromUnsignedLongLong((uintptr_t)e->borrow);
-}
-
-static PyObject *streams_of(PyObject *self, PyObject *capsule)
-{
-    const Exchange *e = exchange_of(capsule);
-    if (e == NULL)
-        return NULL;
-    if (e->major != DLPACK_MAJOR || e->borrow == NULL || e->current_stream == NULL)
-        Py_RETURN_NONE;
-    return PyLong_FromUnsignedLongLong((uintptr_t)e->current_stream);
-}
-
-/* The pointer of a capsule; None if the capsule has another name. */
-static PyObject *address(PyObject *self, PyObject *args)
-{
-    PyObject *capsule;
-    const char *name;
-    if (!PyArg_ParseTuple(args, "Os", &capsule, &name))
-        return NULL;
-    if (!PyCapsule_IsValid(capsule, name))
-        Py_RETURN_NONE;
-    return PyLong_FromUnsignedLongLong((uintptr_t)PyCapsule_GetPointer(capsule, name));
 }
 
 /* ---------------------------------------------------------------- launching */
@@ -476,12 +259,13 @@ static int cache_traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(c->constants);
     Py_VISIT(c->watch);
     Py_VISIT(c->host_watch);
-    return 0;
+    return visit_recent(c, visit, arg);
 }
 
 static int cache_clear(PyObject *self)
 {
     LaunchCache *c = (LaunchCache *)self;
+    forget_recent(c);
     Py_CLEAR(c->entries);
     Py_CLEAR(c->kinds);
     Py_CLEAR(c->constants);
@@ -504,32 +288,32 @@ static Py_ssize_t cache_length(PyObject *self)
     return PyDict_Size(((LaunchCache *)self)->entries);
 }
 
-/* Reads arguments; the entry of their signature is borrowed, and NULL where there is none. */
+/* Reads arguments; `entry` becomes that of their signature, NULL where there is none. */
 static int find(LaunchCache *c, Reading *r, PyObject *args, PyObject **entry)
 {
+    start_reading(r, NULL);
     if (!read_all(r, args, c->constants, c->kinds))
         return NO;
-    PyObject *key = signature_of(r);
-    if (key == NULL)
-        return NO;
-    *entry = PyDict_GetItemWithError(c->entries, key);
-    Py_DECREF(key);
-    return PyErr_Occurred() == NULL;
+    *entry = found_in(c, c->entries, r);
+    return *entry != NULL || PyErr_Occurred() == NULL;
 }
 
 static PyObject *cache_lookup(PyObject *self, PyObject *args)
 {
-    Reading r = {.kept = NULL};
+    Reading r;
     PyObject *entry;
     if (!find((LaunchCache *)self, &r, args, &entry))
         return not_here();
-    return Py_NewRef(entry == NULL ? Py_None : PyTuple_GetItem(entry, PREPARED));
+    PyObject *out = Py_NewRef(entry == NULL ? Py_None : PyTuple_GetItem(entry, PREPARED));
+    Py_XDECREF(entry);
+    return out;
 }
 
 static PyObject *cache_signature(PyObject *self, PyObject *args)
 {
     LaunchCache *c = (LaunchCache *)self;
-    Reading r = {.kept = NULL};
+    Reading r;
+    start_reading(&r, NULL);
     if (!read_all(&r, args, c->constants, c->kinds))
         return not_here();
     return Py_BuildValue("(Ny#)", signature_of(&r), (const char *)r.values, r.n_values * (Py_ssize_t)sizeof(Value));
@@ -543,10 +327,12 @@ static PyObject *cache_insert(PyObject *self, PyObject *const *a, Py_ssize_t n)
         || (a[5] != Py_None && !PyByteArray_CheckExact(a[5])))
         return PyErr_Format(PyExc_TypeError, "insert() takes arguments, record, comparisons, prepared launch, written, "
                                              "choices, streams");
-    Reading r = {.kept = PyList_New(0)};
+    Reading r;
     PyObject *key = NULL, *entry = NULL, *out = NULL;
+    start_reading(&r, PyList_New(0));
     if (r.kept == NULL)
         return NULL;
+    forget_recent(c);
     if (!read_all(&r, a[0], c->constants, c->kinds))
         out = not_here() == NULL ? NULL : Py_NewRef(Py_False);
     else if ((key = signature_of(&r)) != NULL
@@ -632,14 +418,11 @@ static PyObject *cache_launch(PyObject *self, PyObject *const *a, Py_ssize_t n)
     if (n != 3)
         return PyErr_Format(PyExc_TypeError, "launch() takes stream, grid, arguments");
     Reading r;
-    r.n_parts = r.n_values = 0;
-    r.kept = NULL;
     unsigned grid[3];
     uint64_t stream = 0;
     PyObject *entry;
     if (!untouched(c->watch) || !read_grid(a[1], c->grid_limit, grid) || !find(c, &r, a[2], &entry) || entry == NULL)
         return not_here();
-    Py_INCREF(entry);
     PyObject *out = is_on_host(entry) || read_stream(a[0], PyTuple_GetItem(entry, STREAMS), &stream)
         ? launch_entry(c, entry, &r, stream, grid, a[2], a[2]) : not_here();
     Py_DECREF(entry);
@@ -813,10 +596,28 @@ static PyType_Spec prepared_spec = {"cutile.runtime._launcher.Prepared", sizeof(
 
 /* ---------------------------------------------------------------- the module */
 
+/* The pointer of a capsule; None if the capsule has another name. */
+static PyObject *address(PyObject *self, PyObject *args)
+{
+    PyObject *capsule;
+    const char *name;
+    if (!PyArg_ParseTuple(args, "Os", &capsule, &name))
+        return NULL;
+    if (!PyCapsule_IsValid(capsule, name))
+        Py_RETURN_NONE;
+    return PyLong_FromUnsignedLongLong((uintptr_t)PyCapsule_GetPointer(capsule, name));
+}
+
 static PyMethodDef methods[] = {
     {"lender", lender, METH_O,
      "lender(capsule) -> the address of a function that lends tensors, from a class's __dlpack_c_exchange_api__,\n"
      "or None"},
+    {"torch_shims", torch_shims, METH_VARARGS,
+     "torch_shims(addresses, place, cpu, gpu): the functions by which TORCH_SHIM is read (c_readers.py has their names),\n"
+     "where in a Python object the tensor of C++ is, in bytes, and what they say of the devices"},
+    {"cupy_fields", cupy_fields, METH_VARARGS,
+     "cupy_fields(array, pointer, memory) -> whether arrays can be read as CUPY_FIELDS: the classes that define the\n"
+     "attributes of an array, and of its `data`, in C, and the class of its `data`"},
     {"streams_of", streams_of, METH_O,
      "streams_of(capsule) -> the address of a function that gives the current stream of a GPU, from the same, or None"},
     {"address", address, METH_VARARGS,
@@ -831,18 +632,13 @@ static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_launcher"
 
 PyMODINIT_FUNC PyInit__launcher(void)
 {
-    static const struct { PyObject **at; const char *name; } names[] = {
-        {&n_data, "data"}, {&n_ptr, "ptr"}, {&n_device_id, "device_id"}, {&n_dtype, "dtype"}, {&n_shape, "shape"},
-        {&n_strides, "strides"}, {&n_is_cuda, "is_cuda"}, {&n_data_ptr, "data_ptr"}, {&n_stride, "stride"},
-        {&n_get_device, "get_device"}, {&n_is_neg, "is_neg"}, {&n_requires_grad, "requires_grad"}};
     static const struct { const char *name; int value; } numbers[] = {
-        {"BOOL", BOOL}, {"INT", INT}, {"FLOAT", FLOAT}, {"TORCH", TORCH}, {"CUPY", CUPY},
-        {"NUMPY", NUMPY}, {"FIXED", FIXED},
+        {"BOOL", BOOL}, {"INT", INT}, {"FLOAT", FLOAT}, {"TORCH", TORCH}, {"TORCH_SHIM", TORCH_SHIM},
+        {"CUPY", CUPY}, {"CUPY_FIELDS", CUPY_FIELDS}, {"NUMPY", NUMPY}, {"FIXED", FIXED},
         {"BITS64", BITS64}, {"BITS32", BITS32}, {"FLOAT32", FLOAT32}, {"PARAMETERS", PARAMETERS},
         {"CHOICES", CHOICES}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if ((*names[i].at = PyUnicode_InternFromString(names[i].name)) == NULL)
-            return NULL;
+    if ((n_requires_grad = PyUnicode_InternFromString("requires_grad")) == NULL || !start_arguments())
+        return NULL;
     PyObject *m = PyModule_Create(&module), *cache = PyType_FromSpec(&cache_spec);
     PyObject *prepared = PyType_FromSpec(&prepared_spec);
     int ok = m != NULL && start_host_launches() && start_calls() && cache != NULL

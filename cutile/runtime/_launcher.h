@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { PARTS = 512, VALUES = 128 };                  /* of a launch, at most */
-enum { BOOL = 1, INT, FLOAT, TORCH, CUPY, NUMPY };   /* kinds of arguments, and first parts of their signature */
+enum { BOOL = 1, INT, FLOAT, TORCH, TORCH_SHIM, CUPY, CUPY_FIELDS, NUMPY }; /* kinds of arguments; most begin signatures */
 enum { YES = 1, NO = 0 };                            /* NO also where a Python error is set */
 
 typedef union { uint64_t bits; double number; } Value; /* a launch value: an address or a number */
@@ -21,7 +21,16 @@ typedef struct {
     PyObject *arguments[VALUES]; /* which the values are of; borrowed */
     int n_parts, n_values;
     PyObject *kept; /* a list of what the parts have addresses of, or NULL */
+    PyObject *cls;  /* of the last argument that was no constant, and what `kinds` has for it */
+    uint64_t kind;
 } Reading;
+
+static inline void start_reading(Reading *r, PyObject *kept)
+{
+    r->n_parts = r->n_values = 0;
+    r->kept = kept;
+    r->cls = NULL;
+}
 
 static inline int part(Reading *r, uint64_t value)
 {
@@ -50,6 +59,13 @@ typedef int (*DeviceStream)(int32_t, int32_t, void **); /* the current stream of
 
 enum { RECORD, COMPARISONS, PREPARED, WRITTEN, CHOICES, STREAMS, KEPT, ITEMS }; /* of an entry of a LaunchCache */
 
+typedef struct { /* what was found last for signatures that have this place in the table; all of it is owned */
+    PyObject *table, *signature, *found;
+    const char *bytes; /* of the signature */
+    Py_ssize_t size;
+} Recent;
+enum { RECENT = 32 };
+
 typedef struct {
     PyObject_HEAD
     PyObject *entries;   /* by signature */
@@ -59,15 +75,32 @@ typedef struct {
     PyObject *host_watch; /* more settings, of launches on the host */
     long grid_limit;     /* blocks along an axis, at most */
     Py_ssize_t capacity; /* entries, at most */
+    Recent recent[RECENT];
 } LaunchCache;
 
-/* _launcher.c */
+/* _arguments.c */
 
 /* kinds: as in a LaunchCache */
 int read_argument(Reading *r, PyObject *o, PyObject *kinds);
 int read_constant(Reading *r, PyObject *o);
 int read_all(Reading *r, PyObject *args, PyObject *constants, PyObject *kinds);
+PyObject *lender(PyObject *self, PyObject *capsule);
+PyObject *torch_shims(PyObject *self, PyObject *args);
+PyObject *streams_of(PyObject *self, PyObject *capsule);
+PyObject *cupy_fields(PyObject *self, PyObject *args);
+int start_arguments(void);
+
+/* _signatures.c */
+
 PyObject *signature_of(const Reading *r);
+/* What a dictionary has for a signature; NULL, perhaps without an error, for nothing. Whoever changes such a dictionary
+   calls forget_recent. */
+PyObject *found_in(LaunchCache *c, PyObject *table, const Reading *r);
+void forget_recent(LaunchCache *c);
+int visit_recent(LaunchCache *c, visitproc visit, void *arg);
+
+/* _launcher.c */
+
 int read_grid(PyObject *grid, long limit, unsigned *out);
 int read_stream(PyObject *stream, PyObject *readers, uint64_t *out);
 /* The answer "leave it to Python". An error that is no Exception, such as KeyboardInterrupt, is raised instead. */

@@ -1,7 +1,7 @@
 """Repeated launches in C (runtime/_launcher.c), if that extension was built. All other launches run launch plans.
 
-This file only combines what is defined elsewhere: how an argument is read (launch_key.py), what is launched
-(launch_plan.py), how it is passed (gpu/device_launch.py, interp/grid_launch.py) and what must not have changed
+This file only combines what is defined elsewhere: how an argument is read (launch_key.py, c_readers.py), what is
+launched (launch_plan.py), how it is passed (gpu/device_launch.py, interp/grid_launch.py) and what must not have changed
 (front/dependencies.py). A kernel's LaunchCache holds the result.
 """
 
@@ -15,9 +15,8 @@ import numpy as np
 from cutile import settings
 from cutile.errors import refusal
 from cutile.runtime import autograd
-from cutile.runtime.arrays import read_cupy, read_numpy, read_torch
+from cutile.runtime.c_readers import c_reader
 from cutile.runtime.kernel import Kernel
-from cutile.runtime.launch_key import find_reader, read_bool, read_float, read_int
 from cutile.runtime.launch_plan import LaunchPlan
 
 LIMIT = 1000  # launches in the LaunchCache of a kernel
@@ -30,7 +29,7 @@ def extension() -> Any:
         from cutile.runtime import _launcher
     except ImportError:
         return None
-    return _launcher if hasattr(_launcher, "NUMPY") else None
+    return _launcher if hasattr(_launcher, "CUPY_FIELDS") else None
 
 
 def chosen() -> Any:
@@ -83,7 +82,7 @@ def insert(kernel: Kernel, plan: LaunchPlan, values: tuple, grid_limit: int) -> 
     if cache is None:
         return
     for value in values:
-        if (reader := _c_reader(c, type(value))) is not None:
+        if type(value) not in cache.kinds and (reader := c_reader(c, value)) is not None:
             cache.kinds[type(value)] = reader
     prepared: Any = plan.prepared
     if not hasattr(prepared, "record"):
@@ -107,13 +106,3 @@ def _new(c: Any, kernel: Kernel, grid_limit: int) -> Any:
     watch, host_watch = settings.watch("BACKEND", "DEBUG", "SANITIZE"), settings.watch(*settings.INTERPRETED)
     return watch and c.LaunchCache(constants=bytes(s.constant for s in kernel.specs), watch=watch,
                                    host_watch=host_watch, grid_limit=grid_limit, capacity=LIMIT)
-
-
-def _c_reader(c: Any, cls: type) -> int | None:
-    """How C code reads arguments of a class: one of its kinds of readers, or the address of a function of PyTorch."""
-    reader = find_reader(cls)
-    exchange = getattr(cls, "__dlpack_c_exchange_api__", None)
-    if reader is read_torch and exchange is not None and (lender := c.lender(exchange)) is not None:
-        return lender
-    return {read_bool: c.BOOL, read_int: c.INT, read_float: c.FLOAT, read_torch: c.TORCH,
-            read_cupy: c.CUPY, read_numpy: c.NUMPY}.get(reader)

@@ -21,7 +21,7 @@ from cutile.dtypes import from_foreign
 from cutile.gpu import variants
 from cutile.gpu.driver import DriverError
 from cutile.interp import HostLaunch
-from cutile.runtime import arrays, launch_cache, launch_key
+from cutile.runtime import arrays, c_readers, launch_cache, launch_key
 from cutile.runtime.annotations import PLAIN, ParameterSpec
 from tests.front.compiling import cell
 from tests.gpu import extension
@@ -419,10 +419,10 @@ def test_a_kernel_that_is_gone_takes_its_launches_with_it(c, gpu):
 
 
 def test_tensors_that_are_lent(c, libraries, monkeypatch):
-    assert launch_cache._c_reader(c, LentTensor) > 2**16
+    assert c_readers.c_reader(c, LX) > 2**16
     monkeypatch.setattr(LentTensor, "__dlpack_c_exchange_api__", extension.exchange(major=2))
     # a version that is not known: read as before
-    assert launch_cache._c_reader(c, LentTensor) == c.TORCH
+    assert c_readers.c_reader(c, LX) == c.TORCH
 
 
 def test_without_the_extension(monkeypatch, libraries, gpu):
@@ -706,8 +706,8 @@ def test_equal_signatures_mean_equal_keys(c, tensor):
     """And, of values that are the same objects or plain numbers and arrays, the other way round."""
     r = random.Random(1)
     cache = c.LaunchCache(constants=FLAGS, watch=(), host_watch=(), grid_limit=1, capacity=1)
-    for cls in (bool, int, float, np.float64, tensor, CuPyArray):
-        cache.kinds[cls] = launch_cache._c_reader(c, cls)
+    for value in (True, 1, 1.0, np.float64(1), tensor(4096, (48,), (1,)), X):
+        cache.kinds[type(value)] = c_readers.c_reader(c, value)
     by_signature, by_key = {}, {}
     for _ in range(20000):
         values = (random_value(r, tensor), random_value(r, tensor), r.choice(CONSTANTS))

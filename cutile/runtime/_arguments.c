@@ -1,0 +1,360 @@
+/* Reads the arguments of a launch: each into parts of its signature, and launch values.
+
+   Tensors of PyTorch are read through the C interface that the library has for compiled models, or as it lends them by
+   DLPack; arrays of CuPy by the C functions behind their attributes. runtime/c_readers.py finds these, and tries them
+   before they are used here; where it finds nothing, arrays are read by their attributes, as in Python. */
+
+#include "_launcher.h"
+
+enum { WIDE = 64, CONSTANT_INT, CONSTANT_FLOAT, CONSTANT, ON_HOST }; /* more first parts of an argument's signature */
+
+typedef struct { int32_t type, id; } Device; /* as DLPack defines them, version 1 */
+typedef struct { uint8_t code, bits; uint16_t lanes; } DataType;
+typedef struct {
+    void *data;
+    Device device;
+    int32_t rank;
+    DataType dtype;
+    int64_t *shape, *strides;
+    uint64_t byte_offset;
+} Tensor;
+typedef int (*Borrow)(void *, Tensor *);
+typedef struct {
+    uint32_t major, minor;
+    void *previous, *allocate, *export, *import;
+    Borrow borrow;
+    void *current_stream; /* a DeviceStream */
+} Exchange;
+enum { DLPACK_MAJOR = 1, DLPACK_CPU = 1 };
+
+/* Functions of PyTorch, which take the address of a tensor of C++. All but the first return an error and write to the
+   second argument; those of sizes and strides write the address of as many numbers as there are dimensions. */
+enum { NEGATED, RANK, SIZES, STEPS, TYPE, DEVICE_TYPE, DEVICE_INDEX, ADDRESS, SHIMS };
+typedef _Bool (*Negated)(const char *);
+typedef int32_t (*Shim)(const char *, void *);
+static uintptr_t shims[SHIMS];
+static Py_ssize_t place;                             /* of the tensor of C++ in the Python object, in bytes */
+static int32_t shim_types[] = {[0] = -1, [1] = -1}; /* what DEVICE_TYPE says of the CPU, and of a GPU */
+
+typedef struct { getter get; void *closure; } Field; /* an attribute that a type in C defines */
+enum { DATA, DTYPE, SIZE, NDIM, DENSE, SHAPE, STRIDES, PTR, DEVICE_ID, FIELDS };
+enum { OF_MEMORY = PTR };
+static const char *const field_names[FIELDS] = {"data", "dtype", "size", "ndim", "_c_contiguous", "_shape", "_strides",
+                                                "ptr", "device_id"}; /* from PTR on they are those of `data` */
+static Field fields[FIELDS];
+static PyObject *memory_type; /* the class of `data`; NULL as long as the fields are not known */
+
+static PyObject *n_data, *n_ptr, *n_device_id, *n_dtype, *n_shape, *n_strides, *n_is_cuda, *n_data_ptr, *n_stride,
+    *n_get_device, *n_is_neg;
+
+/* Takes the reference; NO for NULL. */
+static int taken_int(PyObject *o, uint64_t *out)
+{
+    if (o == NULL)
+        return NO;
+    *out = PyLong_AsUnsignedLongLongMask(o);
+    Py_DECREF(o);
+    return *out != UINT64_MAX || PyErr_Occurred() == NULL;
+}
+
+static int taken_identity(Reading *r, PyObject *o)
+{
+    int ok = o != NULL && identity(r, o);
+    Py_XDECREF(o);
+    return ok;
+}
+
+static int taken_answer(PyObject *o, PyObject *wanted)
+{
+    Py_XDECREF(o);
+    return o == wanted;
+}
+
+/* A tuple or list of ints. */
+static int taken_ints(Reading *r, PyObject *o)
+{
+    int is_list = o != NULL && PyList_CheckExact(o), ok = is_list || (o != NULL && PyTuple_Check(o));
+    Py_ssize_t n = !ok ? 0 : is_list ? PyList_Size(o) : PyTuple_Size(o);
+    ok = ok && part(r, (uint64_t)n);
+    for (Py_ssize_t i = 0; ok && i < n; i++) {
+        PyObject *item = is_list ? PyList_GetItem(o, i) : PyTuple_GetItem(o, i);
+        uint64_t size = item != NULL && PyLong_Check(item) ? (uint64_t)PyLong_AsLongLong(item) : 0;
+        ok = item != NULL && PyLong_Check(item) && PyErr_Occurred() == NULL && part(r, size);
+    }
+    Py_XDECREF(o);
+    return ok;
+}
+
+static PyObject *call(PyObject *o, PyObject *name)
+{
+    return PyObject_CallMethodObjArgs(o, name, NULL);
+}
+
+/* ---------------------------------------------------------------- PyTorch */
+
+static int read_torch(Reading *r, PyObject *t)
+{
+    uint64_t pointer, device;
+    return taken_answer(PyObject_GetAttr(t, n_is_cuda), Py_True) && taken_answer(call(t, n_is_neg), Py_False)
+        && part(r, TORCH) && taken_identity(r, PyObject_GetAttr(t, n_dtype))
+        && taken_ints(r, PyObject_GetAttr(t, n_shape)) && taken_ints(r, call(t, n_stride))
+        && taken_int(call(t, n_get_device), &device) && part(r, device)
+        && taken_int(call(t, n_data_ptr), &pointer) && part(r, pointer & 15) && value(r, pointer);
+}
+
+static int numbers(Reading *r, const int64_t *n, int32_t count)
+{
+    int ok = n != NULL || count == 0;
+    for (int32_t i = 0; ok && i < count; i++)
+        ok = part(r, (uint64_t)n[i]);
+    return ok;
+}
+
+static int asked(int which, const char *tensor, void *out)
+{
+    return ((Shim)shims[which])(tensor, out) == 0;
+}
+
+/* A tensor as the C interface of PyTorch describes it. */
+static int read_shim(Reading *r, PyObject *t)
+{
+    const char *tensor = (const char *)t + place;
+    int64_t rank, *sizes, *steps;
+    int32_t dtype, type, device;
+    void *pointer;
+    if (((Negated)shims[NEGATED])(tensor) || !asked(DEVICE_TYPE, tensor, &type) || !asked(ADDRESS, tensor, &pointer)
+        || (type != shim_types[0] && type != shim_types[1]) || (type == shim_types[0] && pointer == NULL)
+        || !asked(RANK, tensor, &rank) || !asked(SIZES, tensor, &sizes) || !asked(STEPS, tensor, &steps)
+        || !asked(TYPE, tensor, &dtype) || !asked(DEVICE_INDEX, tensor, &device))
+        return NO;
+    uint64_t kind = type == shim_types[0] ? ON_HOST : TORCH;
+    return part(r, kind | (uint64_t)(uint32_t)dtype << 32) && part(r, (uint64_t)rank)
+        && numbers(r, sizes, (int32_t)rank) && numbers(r, steps, (int32_t)rank)
+        && part(r, (uint64_t)(uint32_t)device << 32 | ((uintptr_t)pointer & 15)) && value(r, (uintptr_t)pointer);
+}
+
+PyObject *torch_shims(PyObject *self, PyObject *args)
+{
+    PyObject *addresses;
+    int cpu, gpu;
+    if (!PyArg_ParseTuple(args, "O!nii", &PyTuple_Type, &addresses, &place, &cpu, &gpu))
+        return NULL;
+    if (PyTuple_Size(addresses) != SHIMS)
+        return PyErr_Format(PyExc_ValueError, "torch_shims() takes the addresses of %d functions", SHIMS);
+    for (Py_ssize_t i = 0; i < SHIMS; i++)
+        shims[i] = (uintptr_t)PyLong_AsUnsignedLongLong(PyTuple_GetItem(addresses, i));
+    shim_types[0] = cpu;
+    shim_types[1] = gpu;
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+/* A tensor of PyTorch as the library itself lends it to C code. */
+static int read_borrowed(Reading *r, PyObject *t, Borrow borrow)
+{
+    Tensor d;
+    if (!taken_answer(call(t, n_is_neg), Py_False) || borrow(t, &d) != 0 || (d.device.type != DLPACK_CUDA && d.device.type != DLPACK_CPU))
+        return NO;
+    uint64_t pointer = (uintptr_t)d.data + d.byte_offset;
+    uint64_t dtype = d.dtype.code | (uint64_t)d.dtype.bits << 8 | (uint64_t)d.dtype.lanes << 16;
+    if (d.device.type == DLPACK_CPU && pointer == 0) /* its memory was given back */
+        return NO;
+    int ok = part(r, d.device.type == DLPACK_CUDA ? TORCH : ON_HOST) && part(r, dtype) && part(r, (uint64_t)d.rank)
+        && numbers(r, d.shape, d.rank) && numbers(r, d.strides, d.rank) && part(r, (uint64_t)d.device.id);
+    return ok && part(r, pointer & 15) && value(r, pointer);
+}
+
+static const Exchange *exchange_of(PyObject *capsule)
+{
+    return PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
+}
+
+PyObject *lender(PyObject *self, PyObject *capsule)
+{
+    const Exchange *e = exchange_of(capsule);
+    if (e == NULL)
+        return NULL;
+    if (e->major != DLPACK_MAJOR || e->borrow == NULL)
+        Py_RETURN_NONE;
+    return PyLong_FromUnsignedLongLong((uintptr_t)e->borrow);
+}
+
+PyObject *streams_of(PyObject *self, PyObject *capsule)
+{
+    const Exchange *e = exchange_of(capsule);
+    if (e == NULL)
+        return NULL;
+    if (e->major != DLPACK_MAJOR || e->borrow == NULL || e->current_stream == NULL)
+        Py_RETURN_NONE;
+    return PyLong_FromUnsignedLongLong((uintptr_t)e->current_stream);
+}
+
+/* ---------------------------------------------------------------- CuPy */
+
+static int read_cupy(Reading *r, PyObject *a)
+{
+    uint64_t pointer, device;
+    PyObject *memory = PyObject_GetAttr(a, n_data);
+    int ok = memory != NULL && taken_int(PyObject_GetAttr(memory, n_ptr), &pointer)
+        && taken_int(PyObject_GetAttr(memory, n_device_id), &device);
+    Py_XDECREF(memory);
+    return ok && part(r, CUPY) && taken_identity(r, PyObject_GetAttr(a, n_dtype))
+        && taken_ints(r, PyObject_GetAttr(a, n_shape)) && taken_ints(r, PyObject_GetAttr(a, n_strides))
+        && part(r, device) && part(r, pointer & 15) && value(r, pointer);
+}
+
+static PyObject *field(PyObject *o, int which)
+{
+    return fields[which].get(o, fields[which].closure);
+}
+
+/* Sizes and strides. Making a tuple or list of them takes longer than all else. Where an array is dense, in row-major
+   order, and no axis has the size 1, its strides follow from its sizes; one size is the length, and two follow from that
+   and the number of elements. */
+static int read_extent(Reading *r, PyObject *a)
+{
+    uint64_t rank, size = 0;
+    int dense = taken_answer(field(a, DENSE), Py_True);
+    if (!taken_int(field(a, NDIM), &rank))
+        return NO;
+    if (dense && (rank == 1 || rank == 2)) {
+        Py_ssize_t length = PyObject_Size(a);
+        if (length < 0 || (rank == 2 && !taken_int(field(a, SIZE), &size)))
+            return NO;
+        if (length > 1 && (rank == 1 || size / (uint64_t)length > 1))
+            return part(r, rank | (uint64_t)length << 2) && (rank == 1 || part(r, size));
+    }
+    int start = r->n_parts + 2; /* of the sizes */
+    if (!part(r, 0) || !taken_ints(r, field(a, SHAPE)))
+        return NO;
+    for (int i = start; i < r->n_parts; i++)
+        dense = dense && (int64_t)r->parts[i] > 1;
+    return part(r, (uint64_t)dense) && (dense || taken_ints(r, field(a, STRIDES)));
+}
+
+static int read_fields(Reading *r, PyObject *a)
+{
+    uint64_t pointer, device;
+    PyObject *memory = field(a, DATA);
+    if (memory == NULL || (PyObject *)Py_TYPE(memory) != memory_type) {
+        Py_XDECREF(memory);
+        return memory != NULL && read_cupy(r, a);
+    }
+    int ok = taken_int(field(memory, PTR), &pointer) && taken_int(field(memory, DEVICE_ID), &device);
+    Py_DECREF(memory);
+    return ok && part(r, CUPY_FIELDS) && taken_identity(r, field(a, DTYPE)) && read_extent(r, a)
+        && part(r, device | (pointer & 15) << 32) && value(r, pointer);
+}
+
+static Field field_of(PyObject *type, const char *name)
+{
+    const PyGetSetDef *g = PyType_GetSlot((PyTypeObject *)type, Py_tp_getset);
+    for (; g != NULL && g->name != NULL; g++)
+        if (strcmp(g->name, name) == 0)
+            return (Field){g->get, g->closure};
+    return (Field){NULL, NULL};
+}
+
+PyObject *cupy_fields(PyObject *self, PyObject *args)
+{
+    PyObject *array, *pointer, *memory;
+    Field found[FIELDS];
+    if (!PyArg_ParseTuple(args, "O!O!O!", &PyType_Type, &array, &PyType_Type, &pointer, &PyType_Type, &memory))
+        return NULL;
+    for (int i = 0; i < FIELDS; i++) {
+        found[i] = field_of(i < OF_MEMORY ? array : pointer, field_names[i]);
+        if (found[i].get == NULL)
+            return Py_NewRef(Py_False);
+    }
+    memcpy(fields, found, sizeof fields);
+    PyObject *before = memory_type;
+    memory_type = Py_NewRef(memory);
+    Py_XDECREF(before);
+    return Py_NewRef(Py_True);
+}
+
+/* ---------------------------------------------------------------- arguments of any kind */
+
+static int read_float(Reading *r, PyObject *o, int constant)
+{
+    Value v = {.number = PyFloat_AsDouble(o)};
+    return constant ? part(r, CONSTANT_FLOAT) && part(r, v.bits) : part(r, FLOAT) && value(r, v.bits);
+}
+
+static int read_int(Reading *r, PyObject *o, int constant)
+{
+    int overflow;
+    long long n = PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (overflow)
+        return NO;
+    if (constant)
+        return part(r, CONSTANT_INT) && part(r, (uint64_t)n);
+    return part(r, n == (int32_t)n ? INT : WIDE) && value(r, (uint64_t)n);
+}
+
+int read_constant(Reading *r, PyObject *o)
+{
+    if (PyLong_CheckExact(o))
+        return read_int(r, o, 1);
+    if (PyFloat_CheckExact(o))
+        return read_float(r, o, 1);
+    return !PyTuple_CheckExact(o) && part(r, CONSTANT) && identity(r, o);
+}
+
+int read_argument(Reading *r, PyObject *o, PyObject *kinds)
+{
+    PyObject *cls = (PyObject *)Py_TYPE(o);
+    if (cls != r->cls) { /* often all arrays of a launch have the same class */
+        PyObject *found = PyDict_GetItemWithError(kinds, cls);
+        r->kind = found == NULL ? 0 : PyLong_AsUnsignedLongLong(found);
+        r->cls = cls;
+    }
+    r->arguments[r->n_values < VALUES ? r->n_values : 0] = o;
+    switch (r->kind) {
+    case 0:
+        return NO;
+    case BOOL:
+        return part(r, BOOL) && value(r, o == Py_True);
+    case INT:
+        return read_int(r, o, 0);
+    case FLOAT:
+        return read_float(r, o, 0);
+    case TORCH:
+        return read_torch(r, o);
+    case TORCH_SHIM:
+        return read_shim(r, o);
+    case CUPY:
+        return read_cupy(r, o);
+    case CUPY_FIELDS:
+        return read_fields(r, o);
+    case NUMPY:
+        return read_numpy(r, o);
+    }
+    return read_borrowed(r, o, (Borrow)(uintptr_t)r->kind);
+}
+
+/* constants: a byte for each parameter, 1 if it is annotated ct.Constant; kinds: as in a LaunchCache */
+int read_all(Reading *r, PyObject *args, PyObject *constants, PyObject *kinds)
+{
+    char *flags;
+    Py_ssize_t n;
+    if (!PyTuple_CheckExact(args) || PyBytes_AsStringAndSize(constants, &flags, &n) < 0 || PyTuple_Size(args) != n)
+        return NO;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *o = PyTuple_GetItem(args, i);
+        if (!(flags[i] ? read_constant(r, o) : read_argument(r, o, kinds)))
+            return NO;
+    }
+    return PyErr_Occurred() == NULL;
+}
+
+int start_arguments(void)
+{
+    static const struct { PyObject **at; const char *name; } names[] = {
+        {&n_data, "data"}, {&n_ptr, "ptr"}, {&n_device_id, "device_id"}, {&n_dtype, "dtype"}, {&n_shape, "shape"},
+        {&n_strides, "strides"}, {&n_is_cuda, "is_cuda"}, {&n_data_ptr, "data_ptr"}, {&n_stride, "stride"},
+        {&n_get_device, "get_device"}, {&n_is_neg, "is_neg"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if ((*names[i].at = PyUnicode_InternFromString(names[i].name)) == NULL)
+            return NO;
+    return YES;
+}

@@ -1,0 +1,220 @@
+"""C code reads arrays by functions of their libraries, if these say what the public attributes say."""
+
+import ctypes
+import random
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import cutile as ct
+from cutile.runtime import c_readers, launch_cache, launch_key
+from cutile.runtime.annotations import PLAIN
+from tests.gpu import extension
+from tests.gpu.attributes_in_c import FieldsArray, MemoryPointer
+from tests.gpu.extension import CuPyArray, Tensor
+from tests.gpu.fake_driver import installed
+
+
+@pytest.fixture
+def c(monkeypatch):
+    extension.installed(monkeypatch)
+    monkeypatch.setattr(sys.modules["cupy"], "ndarray", FieldsArray)
+    module = extension.built()
+    monkeypatch.setattr(launch_cache, "extension", lambda: module)
+    return module
+
+
+
+
+def signatures(c, cls, kind, values):
+    cache = c.LaunchCache(constants=bytes(1), watch=(), host_watch=(), grid_limit=1, capacity=1)
+    cache.kinds[cls] = kind
+    return [cache.signature((v,)) for v in values]
+
+
+def key_of(value):
+    key, values = [], []
+    launch_key.read((value,), [PLAIN], key, values)
+    return tuple(key), values
+
+
+# ------------------------------------------------------------------ CuPy
+
+A = FieldsArray(4096, (48,), (1,))
+
+
+def test_arrays_are_read_by_the_functions_behind_their_attributes(c):
+    assert c_readers.c_reader(c, A) == c.CUPY_FIELDS
+    assert c_readers.c_reader(c, CuPyArray(4096, (48,), (1,))) is None  # not the class that is called cupy.ndarray
+
+
+def test_equal_signatures_mean_equal_keys(c):
+    """And the other way round, with axes of every kind."""
+    r = random.Random(1)
+    arrays = []
+    for _ in range(6000):
+        shape = tuple(r.choice((0, 1, 2, 3)) for _ in range(r.randrange(5)))
+        packed = tuple(int(np.prod(shape[i + 1:])) for i in range(len(shape)))
+        strides = packed if r.random() < 0.6 else tuple(r.choice((s, 1, 2, 6, -1)) for s in packed)
+        arrays.append(FieldsArray(r.choice((4096, 4100, 2**47)), shape, strides, r.choice(("f4", "i4", "f2")),
+                                  r.choice((0, 0, 1))))
+    by_signature, by_key = {}, {}
+    for a, (signature, value) in zip(arrays, signatures(c, FieldsArray, c_readers.c_reader(c, A), arrays), strict=True):
+        key, values = key_of(a)
+        assert by_signature.setdefault(signature, key) == key
+        assert by_key.setdefault(key, signature) == signature
+        assert int.from_bytes(value, sys.byteorder) == values[0]
+    assert len(by_key) > 1000
+
+
+@pytest.mark.parametrize("name, value", [("_shape", [47]), ("_strides", [8]), ("size", 47), ("ndim", 2)])
+def test_an_attribute_that_is_not_as_expected(c, name, value):
+    a = FieldsArray(4096, (48,), (1,))
+    a.kept[name] = value
+    assert c_readers.c_reader(c, a) == c.CUPY
+
+
+def test_what_is_said_to_be_dense_and_is_not(c):
+    a = FieldsArray(4096, (48,), (2,))
+    assert c_readers.c_reader(c, a) == c.CUPY_FIELDS
+    a.kept["_c_contiguous"] = True
+    assert c_readers.c_reader(c, a) == c.CUPY
+
+
+@pytest.mark.parametrize("name", ["_shape", "size", "_c_contiguous"])
+def test_an_attribute_that_python_computes(c, monkeypatch, name):
+    monkeypatch.setattr(FieldsArray, name, property(lambda self: self.kept[name]), raising=False)
+    assert c_readers.c_reader(c, A) == c.CUPY
+
+
+def test_memory_of_another_class_is_read_by_its_attributes(c):
+    a, other = FieldsArray(4096, (48,), (1,)), type("Other", (MemoryPointer,), {})
+    kind = c_readers.c_reader(c, a)
+    fast, value = signatures(c, FieldsArray, kind, [a])[0]
+    a.kept["data"] = other(8192, 0)
+    slow, moved = signatures(c, FieldsArray, kind, [a])[0]
+    assert slow == signatures(c, FieldsArray, c.CUPY, [a])[0][0] != fast
+    assert [int.from_bytes(v, sys.byteorder) for v in (value, moved)] == [4096, 8192]
+
+
+def test_launches_repeat(c, monkeypatch):
+    @ct.kernel
+    def k(x, y):
+        ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), 16))
+
+    gpu = installed(monkeypatch)
+    gpu.contexts[:] = [0x1000]
+    for x, y in ((A, FieldsArray(8192, (3, 16), (16, 1))[1]), (A[::2], A), (A, A[:32])):
+        del gpu.launches[:]
+        for _ in range(3):
+            ct.launch(7, (1,), k, (x, y))
+        assert "cuLaunchKernel in C" in gpu.names() and gpu.launches[0]["parameters"] == gpu.launches[2]["parameters"]
+
+
+# ------------------------------------------------------------------ PyTorch
+
+
+class Described(Tensor):
+    """A tensor whose description functions of C give; the tensor of C++ would be 8 bytes behind its start."""
+
+
+def shims(tensors):
+    """Functions as the C interface of PyTorch has them, for these tensors; the GPU is 5, the CPU 0."""
+    by_place = {id(t) + 8: t for t in tensors}
+    kept = {id(t): [(ctypes.c_int64 * 4)(*n) for n in (t.shape, t.stride())] for t in tensors}
+
+    def of(ctype, answer):
+        @ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(ctype))
+        def shim(place, out):
+            value = answer(by_place[place])
+            if value is None:
+                return 1
+            out[0] = value
+            return 0
+        return shim
+
+    negated = ctypes.PYFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)(lambda place: by_place[place].is_neg())
+    return [negated, of(ctypes.c_int64, lambda t: len(t.shape)),
+            of(ctypes.c_void_p, lambda t: ctypes.addressof(kept[id(t)][0])),
+            of(ctypes.c_void_p, lambda t: ctypes.addressof(kept[id(t)][1])),
+            of(ctypes.c_int32, lambda t: "iuf".index(t.dtype.kind) + 8 * t.dtype.itemsize),
+            of(ctypes.c_int32, lambda t: {"cuda": 5, "xpu": 9, "cpu": 0}[t.device.type]),
+            of(ctypes.c_int32, lambda t: t.get_device()),
+            of(ctypes.c_size_t, lambda t: t.data_ptr())], kept
+
+
+def test_tensors_are_read_by_the_functions_of_their_library(c):
+    r = random.Random(2)
+    tensors = [Described(r.choice((4096, 4100)), shape, tuple(r.choice((1, 4)) for _ in shape), r.choice(("f4", "i4")),
+                         r.choice((0, 1)), neg=r.random() < 0.1, cuda=r.random() < 0.9)
+               for shape in ((), (3,), (4, 4), (2, 3, 4)) for _ in range(150)]
+    functions, kept = shims(tensors)
+    c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), 8, 0, 5)
+    by_signature = {}
+    for t, found in zip(tensors, signatures(c, Described, c.TORCH_SHIM, tensors), strict=True):
+        if t.is_neg() or not t.is_cuda:
+            assert found is NotImplemented
+            continue
+        key = (t.dtype, t.shape, t.stride(), t.get_device(), t.data_ptr() & 15)
+        assert by_signature.setdefault(found[0], key) == key
+        assert int.from_bytes(found[1], sys.byteorder) == t.data_ptr()
+    assert len(by_signature) == len(set(by_signature.values())) > 100 and kept
+
+
+def test_tensors_in_cpu_memory_that_was_given_back(c):
+    tensors = [Described(pointer, (3,), (1,)) for pointer in (4096, 0)]
+    for t in tensors:
+        t.device = types.SimpleNamespace(type="cpu", index=-1)
+    functions, kept = shims(tensors)
+    c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), 8, 0, 5)
+    usual, gone = signatures(c, Described, c.TORCH_SHIM, tensors)
+    assert usual is not NotImplemented and gone is NotImplemented and kept
+
+
+def test_a_tensor_that_the_library_does_not_describe(c):
+    t = Described(None, (3,), (1,))
+    functions, kept = shims([t])
+    c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), 8, 0, 5)
+    assert signatures(c, Described, c.TORCH_SHIM, [t]) == [NotImplemented] and kept
+
+
+def test_the_number_of_functions(c):
+    with pytest.raises(ValueError, match="addresses of 8 functions"):
+        c.torch_shims((1,), 8, 0, 5)
+
+
+def test_another_library_has_no_such_functions(c):
+    assert c_readers.c_reader(c, Tensor(4096, (48,), (1,))) == c.TORCH  # torch is a stand-in here
+
+
+def test_tensors_of_pytorch():
+    torch = pytest.importorskip("torch")
+    c = extension.built()
+    assert c_readers.c_reader(c, torch.ones(3)) == c.TORCH_SHIM
+    x = torch.arange(24, dtype=torch.float32)
+    tensors = [x, x.view(4, 6), x.view(4, 6).t(), x[1:], x[::2], x.view(2, 3, 4)[:, None], x[:0], x.to(torch.float16),
+               x.to(torch.bfloat16), x.to(torch.int64), x > 3, torch.tensor(1.0), x.expand(2, 24), x.clone()]
+    found = signatures(c, torch.Tensor, c.TORCH_SHIM, tensors)
+    by_key = {}
+    for t, one in zip(tensors, found, strict=True):
+        if t.data_ptr() == 0:
+            assert one is NotImplemented
+            continue
+        key = (t.dtype, t.shape, t.stride(), t.data_ptr() & 15)
+        assert by_key.setdefault(one[0], key) == key and int.from_bytes(one[1], sys.byteorder) == t.data_ptr()
+    assert len(by_key) == len(set(by_key.values()))
+
+
+def test_tensors_of_pytorch_without_memory(capfd):
+    torch = pytest.importorskip("torch")
+    c = extension.built()
+    freed, inside = torch.ones(8), []
+    freed.untyped_storage().resize_(0)
+    torch.vmap(lambda t: inside.extend(signatures(c, torch.Tensor, c.TORCH_SHIM, [t])) or t)(torch.ones(3, 2))
+    wrong = [torch.ones(3, 3).to_sparse(), torch.ones(3, device="meta"), freed, torch._neg_view(torch.ones(3)),
+             torch._efficientzerotensor(3)]
+    assert c_readers.c_reader(c, torch.ones(3)) == c.TORCH_SHIM
+    assert signatures(c, torch.Tensor, c.TORCH_SHIM, wrong) == [NotImplemented] * len(wrong)
+    assert inside == [NotImplemented] and capfd.readouterr() == ("", "")
