@@ -152,7 +152,8 @@ PyObject *torch_shims(PyObject *self, PyObject *args)
 static int read_borrowed(Reading *r, PyObject *t, Borrow borrow)
 {
     Tensor d;
-    if (!taken_answer(call(t, n_is_neg), Py_False) || borrow(t, &d) != 0 || (d.device.type != DLPACK_CUDA && d.device.type != DLPACK_CPU))
+    if (!taken_answer(call(t, n_is_neg), Py_False) || borrow(t, &d) != 0
+        || (d.device.type != DLPACK_CUDA && d.device.type != DLPACK_CPU))
         return NO;
     uint64_t pointer = (uintptr_t)d.data + d.byte_offset;
     uint64_t dtype = d.dtype.code | (uint64_t)d.dtype.bits << 8 | (uint64_t)d.dtype.lanes << 16;
@@ -208,8 +209,8 @@ static PyObject *field(PyObject *o, int which)
 }
 
 /* Sizes and strides. Making a tuple or list of them takes longer than all else. Where an array is dense, in row-major
-   order, and no axis has the size 1, its strides follow from its sizes; one size is the length, and two follow from that
-   and the number of elements. */
+   order, and no axis has the size 1, its strides follow from its sizes. A single size is the length, and of two the
+   other one follows from the number of elements. */
 static int read_extent(Reading *r, PyObject *a)
 {
     uint64_t rank, size = 0;

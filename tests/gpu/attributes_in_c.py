@@ -74,7 +74,7 @@ class FieldsArray(with_attributes("Base", "data", "dtype", "size", "ndim", "shap
         return FieldsArray(self.data.ptr, a.shape, steps, self.dtype, self.data.device_id)
 
     @property
-    def T(self) -> FieldsArray:  # noqa: N802
+    def T(self) -> FieldsArray:
         return FieldsArray(self.data.ptr, self._numpy.T.shape, tuple(s // self.dtype.itemsize for s in
                            self._numpy.T.strides), self.dtype, self.data.device_id)
 
