@@ -25,6 +25,7 @@ from cutile import settings
 from cutile._support.float_mode import in_usual_mode
 from cutile.bounds.walk import Inconclusive, Lost, Walker
 from cutile.dtypes import float64, info
+from cutile.errors import refusal
 from cutile.interp.exec.block_set import Launch, Single
 from cutile.interp.memory import array_view
 from cutile.interp.schedule import properties_of
@@ -99,18 +100,19 @@ class Bounds:
     lost: Lost | None = None
 
 
-def bounds(kernel: Kernel, grid: Sequence[int], args: tuple, *, contraction: bool = False,
+def bounds(kernel: Any, grid: Sequence[int] | None, args: tuple, *, contraction: bool = False,
            rounding: bool = False) -> Bounds:
     """Run a kernel on copies of its arguments, and say how far results of implementations may differ.
 
     Parameters
     ----------
-    kernel : kernel
-        As for `ct.launch`.
-    grid : tuple of int
-        As for `ct.launch`. The blocks run one after another.
+    kernel : kernel or function
+        As for `ct.launch`, or a function made by `ct.jit`.
+    grid : tuple of int or None
+        As for `ct.launch`. The blocks run one after another. None, of a function: as its call would have it.
     args : tuple
-        As for `ct.launch`, with arrays in CPU memory. Overlapping arrays are treated as separate.
+        As for `ct.launch`, with arrays in CPU memory. Overlapping arrays are treated as separate. Without a grid, the
+        arguments of a call of the function, by position; its outputs are made.
     contraction : bool, default False
         Whether implementations may also choose to fuse a multiply and an add, or not.
     rounding : bool, default False
@@ -141,10 +143,31 @@ def bounds(kernel: Kernel, grid: Sequence[int], args: tuple, *, contraction: boo
     >>> found = cutile.bounds.bounds(kernel, (1,), (x, np.zeros_like(x), np.zeros_like(x)))
     >>> [bool(a.bound.any()) for a in found.arrays]
     [False, False, True]
+    >>> @ct.jit(grid=(1,), out=ct.Out("N"))
+    ... @ct.kernel
+    ... def root(x: ct.Array["N"], y):
+    ...     ct.store(y, 0, ct.sqrt(ct.load(x, 0, 2)))
+    >>> [a.name for a in cutile.bounds.bounds(root, None, (x,), rounding=True).arrays]
+    ['x', 'y']
     """
+    kernel, grid, args = _launch_of(kernel, grid, args)
     arguments = kernel.classify(args)
     values = unpacked(host_values(arguments))
     return of_program(kernel.program(arguments).kernel, grid, values, contraction=contraction, rounding=rounding)
+
+
+def _launch_of(kernel: Any, grid: Sequence[int] | None, args: tuple) -> tuple[Kernel, Sequence[int], tuple]:
+    """The launch that is meant: that of a function has its kernel, and without a grid also its grid and outputs."""
+    if isinstance(kernel, Kernel):
+        if grid is None:
+            raise refusal(TypeError("bounds() of a kernel needs the grid of a launch, such as (8,)"))
+        return kernel, grid, args
+    if not hasattr(kernel, "launch_arguments"):
+        raise refusal(TypeError(f"bounds() takes a kernel or a function made by ct.jit, not {kernel!r:.100}"))
+    if grid is not None:
+        return kernel.kernel, grid, args
+    found, launched, arguments = kernel.launch_arguments(dict(kernel.__signature__.bind(*args).arguments))
+    return launched, found, arguments
 
 
 @in_usual_mode

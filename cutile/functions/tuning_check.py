@@ -13,9 +13,10 @@ from cutile.analysis.aliasing import written_params
 from cutile.dtypes import INFO
 from cutile.functions import libraries
 from cutile.runtime import launch as launching
+from cutile.runtime import launch_plan
 from cutile.runtime.arguments import array_of
+from cutile.runtime.kernel import Kernel
 from cutile.runtime.restoring import restored
-from cutile.tune.candidates import Candidate
 from cutile.tune.trial import Copied, copied
 
 SLACK = 2.0**-13  # of the largest element: what sums in another order may differ by
@@ -74,25 +75,25 @@ def on_host(a: Any) -> np.ndarray:
     return np.ndarray(c.shape, storage, c.memory, c.first, tuple(s * storage.itemsize for s in c.strides))
 
 
-# ------------------------------------------------------------------ what a configuration stores
+# ------------------------------------------------------------------ what a launch stores
 
 
-def outcome_of(c: Candidate, args: tuple, stream: Any, fresh: Collection[str] = ()) -> Outcome:
-    """What a configuration stores. Afterwards the arrays are as before.
+def outcome_of(kernel: Kernel, grid: Any, args: tuple, stream: Any, fresh: Collection[str] = ()) -> Outcome:
+    """What a launch stores. Afterwards the arrays are as before.
 
     fresh   outputs whose elements nobody has written before
     """
-    found = c.plan(args)
-    if found is None:
-        launching.launch(stream, c.grid, c.kernel, args)  # raises the error
-        return Outcome((), ())
-    plan, values = found
+    try:
+        plan, values = launch_plan.find(kernel, args, stream)
+    except Exception:
+        launching.launch(stream, grid, kernel, args)  # raises the error
+        raise
     program = plan.program.kernel
     stored = {n for p, n in zip(program.params, program.param_names) if p in written_params(program)}
-    arrays = {n: a for n, a in zip(c.kernel.names, args) if n in stored and array_of(a) is not None}
+    arrays = {n: a for n, a in zip(kernel.names, args) if n in stored and array_of(a) is not None}
 
     def run() -> None:
-        launching.launch(stream, c.grid, c.kernel, args)
+        launching.launch(stream, grid, kernel, args)
         wait(plan.ordinal, stream)
 
     with restored(plan, values, stream):

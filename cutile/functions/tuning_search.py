@@ -250,7 +250,7 @@ class Search:
             if (why := self._spills(c, args)) is not None:
                 raise RuntimeError(why)
             self.clocks.first_run(c.kernel, c.grid, args)
-            self.judge.hear(t, outcome_of(c, args, self.stream, self._fresh(t.config)))
+            self.judge.hear(t, outcome_of(c.kernel, c.grid, args, self.stream, self._fresh(t.config)))
             t.us = min(c.run(args) for _ in range(2))
         except DisagreementError:
             raise

@@ -63,7 +63,7 @@ def measure(j: Job) -> Measured:
         args = here(j.args, gpu=0)
         c = Candidate(j.config, clocks, j.grid, j.route.kernel(), lambda config: args)
         clocks.first_run(c.kernel, c.grid, args)
-        outcome = outcome_of(c, args, None, j.fresh)
+        outcome = outcome_of(c.kernel, c.grid, args, None, j.fresh)
         return Measured(min(c.run(args) for _ in range(RUNS)), outcome)
     except Exception as e:
         return Measured(why=f"{type(e).__name__}: {e}")

@@ -5,6 +5,7 @@ In: functions to call, references. Out: times, or an AssertionError that says wh
 
 from cutile.functions.bench import do_bench
 from cutile.functions.profiling import Profile, nvtx, profile
-from cutile.testing.matching import assert_matches, assert_repeatable
+from cutile.testing.matching import Match, Matched, assert_matches
+from cutile.testing.repeating import assert_repeatable
 
-__all__ = ["Profile", "assert_matches", "assert_repeatable", "do_bench", "nvtx", "profile"]
+__all__ = ["Match", "Matched", "Profile", "assert_matches", "assert_repeatable", "do_bench", "nvtx", "profile"]

@@ -1,4 +1,4 @@
-"""assert_matches and assert_repeatable: whether a function computes what it should, and the same each time [BEN-6]."""
+"""assert_matches: whether a function computes what it should [BEN-6]."""
 
 from __future__ import annotations
 
@@ -7,25 +7,108 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cutile import settings
+from cutile._support.structs import structure
+from cutile.functions import libraries
 from cutile.functions.profiling import copied_to_host, resolved
-from cutile.functions.tuning_check import on_host
+from cutile.functions.tuning_check import copies, elements, fresh_outputs, on_host, outcome_of
+from cutile.runtime.launch import launch
 
 if TYPE_CHECKING:
     from cutile.bounds.walk import Lost
 
 SHOWN = 3  # wrong elements in a message
+CHECKS = "all"  # of the sanitizer
+
+
+@structure(frozen=True)
+class Match:
+    """How near an output is to the reference.
+
+    Parameters
+    ----------
+    name : str
+        The parameter of the kernel.
+    error : float
+        The largest difference of an element from the reference.
+    bound : float
+        How far that element may be away.
+    share : float
+        The largest share of its bound by which an element is away: at most 1; 0 where all are equal.
+
+    Attributes
+    ----------
+    name, error, bound, share
+        As above.
+
+    Examples
+    --------
+    >>> print(cutile.testing.Match("y", 1e-7, 4e-7, 0.25))
+    `y`: the largest error is 1e-07, 4e-07 is allowed there; at most 25% of what is allowed
+    """
+
+    name: str
+    error: float
+    bound: float
+    share: float
+
+    def __str__(self) -> str:
+        return (f"`{self.name}`: the largest error is {self.error:.3g}, {self.bound:.3g} is allowed there; at most "
+                f"{100 * self.share:.2g}% of what is allowed")
+
+
+@structure(frozen=True)
+class Matched:
+    """What `assert_matches` found of outputs that are right.
+
+    Parameters
+    ----------
+    outputs : tuple of Match
+        One for each output.
+    notes : tuple of str, default ()
+        What to know of the comparison.
+
+    Attributes
+    ----------
+    outputs, notes
+        As above.
+    error : float
+        The largest error of all outputs.
+    bound : float
+        What is allowed of that element.
+
+    Examples
+    --------
+    >>> m = cutile.testing.Matched((cutile.testing.Match("y", 1e-7, 4e-7, 0.25),))
+    >>> m.error, m.bound
+    (1e-07, 4e-07)
+    """
+
+    outputs: tuple[Match, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def error(self) -> float:
+        return max((m.error for m in self.outputs), default=0.0)
+
+    @property
+    def bound(self) -> float:
+        return max(self.outputs, key=lambda m: m.error).bound if self.outputs else 0.0
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.outputs), *(f"note: {n}" for n in self.notes)])
 
 
 def assert_matches(f: Any, reference: Callable[..., Any], args: Sequence[Any], *, named: dict[str, Any] | None = None,
-                   bounds: Any = None) -> None:
+                   bounds: Any = None, sanitize: bool | None = None) -> Matched:
     """Check that each element of the outputs is as near to the reference as the arithmetic of the kernel allows.
 
     Parameters
     ----------
     f : function
-        Made by `ct.jit`.
+        Made by `ct.jit` or `ct.autotune`.
     reference : function
-        It takes the same arguments and returns the expected array, or a tuple of them, best in float64.
+        It takes the same arguments and returns the expected array, or a tuple of them, best in float64. It gets copies.
     args : sequence
         The arguments.
     named : dict, optional
@@ -34,11 +117,22 @@ def assert_matches(f: Any, reference: Callable[..., Any], args: Sequence[Any], *
         How far elements may be away: a number, an array, or a tuple of these, one for each output. None: what the
         program of the kernel allows on these arguments. To find that, all blocks run on the CPU, so arrays should be
         small.
+    sanitize : bool, optional
+        Whether the launch also runs on the CPU under the checks of `ct.sanitize("all")`. None: unless `bounds` are
+        given.
+
+    Returns
+    -------
+    Matched
+        The largest error, and what was allowed there.
 
     Raises
     ------
     AssertionError
-        Elements are further away; the text gives their number, and index, values and bound of the first ones.
+        Elements are further away; the text gives their number, and index, values and bound of the first ones. Or no
+        block stores an element of an output that is declared without fill.
+    TileSanitizerError
+        The checks report a use of undetermined values, accesses out of bounds or races.
     ValueError
         No bound is known: the text names the line where it was lost, and why. Compute more exactly there, or give
         `bounds`.
@@ -54,35 +148,89 @@ def assert_matches(f: Any, reference: Callable[..., Any], args: Sequence[Any], *
     ... def root(x: ct.Array["N"], y):
     ...     ct.store(y, ct.bid(0), ct.sqrt(ct.load(x, ct.bid(0), 128)))
     >>> x = np.linspace(0, 1, 300, dtype=np.float32)
-    >>> cutile.testing.assert_matches(root, lambda x: np.sqrt(x.astype(np.float64)), (x,))
+    >>> found = cutile.testing.assert_matches(root, lambda x: np.sqrt(x.astype(np.float64)), (x,))
+    >>> 0 < found.error < found.bound < 1e-6
+    True
     """
-    named = named or {}
-    want = [np.asarray(on_host(w)) for w in _several(reference(*args, **named))]
-    allowed, lost = _bounds_of(f, args, named) if bounds is None else (list(_several(bounds)), None)
-    got = [on_host(a) for a in _several(f(*args, **named))]
+    args, named = tuple(args), named or {}
+    want = [np.asarray(on_host(w)) for w in _several(reference(*copies(args), **copies(named)))]
+    call = _Call(f, args, named)
+    sanitized = bounds is None if sanitize is None else sanitize
+    if sanitized:
+        call.sanitize()
+    call.must_store_all()
+    allowed, lost = call.bounds() if bounds is None else (list(_several(bounds)), None)
+    got = [on_host(a) for a in _several(f(*copies(args), **copies(named)))]
     if not len(got) == len(want) == len(allowed):
         raise ValueError(f"{f.__name__} has {len(got)} outputs, the reference returned {len(want)}, and there are "
                          f"{len(allowed)} bounds")
-    for i, (g, w, b) in enumerate(zip(got, want, allowed)):
+    notes = _notes(want, sanitized)
+    found = []
+    for i, (name, g, w, b) in enumerate(zip(call.returned, got, want, allowed)):
         what = f"output {i} of {f.__name__}" if len(got) > 1 else f"the output of {f.__name__}"
-        _compare(what, g, w, b, lost)
+        found.append(_compared(what, name, g, w, b, lost, notes))
+    return Matched(tuple(found), notes)
+
+
+class _Call:
+    """A call of a function: the launch that it makes, with outputs of its own and copies of the caller's arrays."""
+
+    def __init__(self, f: Any, args: tuple, named: dict[str, Any]):
+        self.name = f.__name__
+        self.function, values = resolved(f, copies(args), copies(named))
+        self.grid, self.kernel, self.arguments = self.function.launch_arguments(values)
+        self.returned = [n for n in self.kernel.names if n in self.function.returned]
+
+    def on_host(self) -> tuple:
+        return tuple(map(copied_to_host, self.arguments))
+
+    def sanitize(self) -> None:
+        """Run it in the interpreter under the sanitizer's checks; TileSanitizerError if they report something."""
+        with settings.sanitize(CHECKS):
+            launch(None, self.grid, self.kernel, self.on_host())
+
+    def must_store_all(self) -> None:
+        """AssertionError for an output without fill of which some element is stored by no block."""
+        flat = [x for a in self.arguments for _, x in libraries.arrays_in(a, "")]
+        if 0 in self.grid or any(map(libraries.is_jax, flat)):
+            return
+        stream = next((s for x in flat if (s := libraries.current_stream(x)) is not None), None)
+        fresh = fresh_outputs(self.function)
+        outcome = outcome_of(self.kernel, self.grid, self.arguments, stream, fresh)
+        arrays = dict(zip(self.kernel.names, self.arguments))
+        missing = {n: np.ones(arrays[n].shape, bool) for n in fresh if n not in outcome.names} | dict(outcome.missing)
+        for name, where in missing.items():
+            if where.any():
+                raise AssertionError(f"{self.name}: no block stores {elements(name, where)}. {_advice(outcome, name)}")
+
+    def bounds(self) -> tuple[list[np.ndarray], Lost | None]:
+        """How far the elements of each output may be from real numbers, and where that became unknown."""
+        from cutile.bounds import bounds
+
+        found = bounds(self.kernel, self.grid, self.on_host(), rounding=True)
+        if found.inconclusive is not None:
+            raise ValueError(f"no bound is known for {self.name}: {found.inconclusive}; give bounds=")
+        by_name = {a.name: a for a in found.arrays}
+        return [by_name[n].bound for n in self.returned], found.lost
+
+
+def _advice(outcome: Any, name: str) -> str:
+    if name not in outcome.names:
+        return f"The kernel has no store to `{name}`: an assignment such as `{name} = t` is none, ct.store is"
+    return ("Is the grid too small, or does the output have another shape? If these elements are not meant to be "
+            "stored, declare the output with fill=")
 
 
 def _several(x: Any) -> Sequence[Any]:
     return x if isinstance(x, tuple | list) else (x,)
 
 
-def _bounds_of(f: Any, args: Sequence[Any], named: dict[str, Any]) -> tuple[list[np.ndarray], Lost | None]:
-    """How far the elements of each output may be from real numbers, and where that became unknown."""
-    from cutile.bounds import bounds
-
-    function, values = resolved(f, args, named)
-    grid, kernel, arguments = function.launch_arguments(values)
-    found = bounds(kernel, grid, tuple(map(copied_to_host, arguments)), rounding=True)
-    if found.inconclusive is not None:
-        raise ValueError(f"no bound is known for {f.__name__}: {found.inconclusive}; give bounds=")
-    by_name = {a.name: a for a in found.arrays}
-    return [by_name[n].bound for n in kernel.names if n in function.returned], found.lost
+def _notes(want: Sequence[np.ndarray], sanitized: bool) -> tuple[str, ...]:
+    narrow = sorted({str(w.dtype) for w in want if _epsilon(w.dtype) > np.finfo(np.float64).eps})
+    return (*(f"the reference is computed in {dtype}, whose own rounding is allowed too; compute it in float64"
+              for dtype in narrow),
+            *(["the launch did not run under the checks of ct.sanitize, since bounds were given; sanitize=True does"]
+              if not sanitized else []))
 
 
 def _known(what: str, allowed: np.ndarray, lost: Lost | None) -> None:
@@ -97,56 +245,32 @@ def _known(what: str, allowed: np.ndarray, lost: Lost | None) -> None:
     raise ValueError(f"no bound is known for {what} at {index}: {lost.why}\n{lost.span.render()}\n  help: {advice}")
 
 
-def _compare(what: str, got: np.ndarray, want: np.ndarray, bound: Any, lost: Lost | None) -> None:
+def _compared(what: str, name: str, got: np.ndarray, want: np.ndarray, bound: Any, lost: Lost | None,
+              notes: Sequence[str]) -> Match:
+    """How near an output is; AssertionError if it is too far away."""
     if got.shape != want.shape:
         raise AssertionError(f"{what} has the shape {got.shape}, the reference {want.shape}")
     x, y = got.astype(np.float64), want.astype(np.float64)
-    allowed = np.broadcast_to(np.asarray(bound, np.float64), x.shape)
-    _known(what, allowed, lost)
-    rounded = np.abs(y) * float(np.finfo(want.dtype).eps if want.dtype.kind == "f" else 0)  # of the reference itself
+    given = np.broadcast_to(np.asarray(bound, np.float64), x.shape)
+    _known(what, given, lost)
     with np.errstate(all="ignore"):
-        right = (np.abs(x - y) <= allowed + rounded) | (x == y) | (np.isnan(x) & np.isnan(y))
+        allowed = given + np.abs(y) * _epsilon(want.dtype)  # of the reference itself
+        equal = (x == y) | (np.isnan(x) & np.isnan(y))
+        error = np.where(equal, 0.0, np.abs(x - y))
+        right = equal | (error <= allowed)
+        share = np.where(equal, 0.0, error / allowed)
     wrong = np.argwhere(~right)
     if len(wrong):
         lines = [f"  {list(map(int, i))}: {got[tuple(i)]} instead of {want[tuple(i)]}, allowed is "
-                 f"{allowed[tuple(i)]:.3g}" for i in wrong[:SHOWN]]
+                 f"{given[tuple(i)]:.3g}" for i in wrong[:SHOWN]]
+        lines += [f"  note: {n}" for n in notes]
         raise AssertionError("\n".join([f"{len(wrong)} of {x.size} elements of {what} are wrong", *lines]))
+    at = np.unravel_index(int(error.argmax()), x.shape) if x.size else None
+    return Match(name, *((0.0, 0.0, 0.0) if at is None else (float(error[at]), float(allowed[at]), float(share.max()))))
 
 
-def assert_repeatable(f: Callable[..., Any], args: Sequence[Any], *, named: dict[str, Any] | None = None,
-                      repeats: int = 10) -> None:
-    """Check that a function gives the same bits each time.
+def _epsilon(dtype: np.dtype) -> float:
+    """How far a rounded number of a dtype may be from the number that was rounded, as a share of it; 0 of integers."""
+    import ml_dtypes
 
-    Parameters
-    ----------
-    f : function
-        What is called.
-    args : sequence
-        Its arguments.
-    named : dict, optional
-        Arguments by name.
-    repeats : int, default 10
-        How often it is called.
-
-    Raises
-    ------
-    AssertionError
-        It does not; the text names the first element that differs.
-
-    Examples
-    --------
-    >>> cutile.testing.assert_repeatable(np.cumsum, (np.ones(8),))
-    """
-    named = named or {}
-    first = [on_host(a) for a in _several(f(*args, **named))]
-    for n in range(1, repeats):
-        for i, (a, b) in enumerate(zip(first, [on_host(x) for x in _several(f(*args, **named))])):
-            different = _bits(a) != _bits(b)
-            if different.any():
-                index = tuple(map(int, np.argwhere(different)[0]))
-                raise AssertionError(f"{getattr(f, '__name__', f)}: output {i} at {list(index)} is {a[index]} in the "
-                                     f"first call and {b[index]} in call {n + 1}")
-
-
-def _bits(a: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(a).view({1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[a.dtype.itemsize])
+    return 0.0 if dtype.kind in "biu" else float(ml_dtypes.finfo(dtype).eps)

@@ -81,3 +81,24 @@ def test_a_rounding_is_half_a_unit():
     b = bounds(product, (1,), (x, x.copy()), rounding=True).arrays[1]
     assert (b.bound == np.spacing(b.value).astype(np.float64) / 2).all()
     assert not bounds(product, (1,), (x, x.copy())).arrays[1].bound.any()
+
+
+def test_functions():
+    """A function has the launch of its call, or with a grid is its kernel."""
+    @ct.kernel
+    def k(x: ct.Array["N"], y, factor, T: ct.Constant[int]):  # noqa: UP037
+        ct.store(y, ct.bid(0), ct.exp(ct.load(x, ct.bid(0), T)) * factor)
+
+    f = ct.jit(k, grid="cdiv(N, T)", out=ct.Out("N", name="y"), defaults={"T": 4})
+    x, y = np.linspace(0, 1, 10, dtype=np.float32), np.zeros(10, np.float32)
+    want = bounds(k, (3,), (x, y, 2.0, 4), rounding=True).arrays[1]
+    for found in (bounds(f, None, (x, 2.0), rounding=True), bounds(f, (3,), (x, y, 2.0, 4), rounding=True)):
+        got = found.arrays[1]
+        assert got.name == "y" and np.array_equal(got.value, want.value) and np.array_equal(got.bound, want.bound)
+    assert got.bound.any() and not y.any()
+    with pytest.raises(TypeError, match="of a kernel needs the grid"):
+        bounds(k, None, (x, y, 2.0, 4))
+    with pytest.raises(TypeError, match="takes a kernel or a function made by ct.jit, not <function"):
+        bounds(lambda x: x, (1,), (x,))
+    with pytest.raises(TypeError, match="missing a required argument: 'factor'"):
+        bounds(f, None, (x,))

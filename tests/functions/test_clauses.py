@@ -7,7 +7,7 @@ from conformance.harness.clauses import parse
 
 HERE = Path(__file__).parent
 CLAUSES = {c.id for c in parse((HERE / "clauses.md").read_text(), "functions")}
-ELSEWHERE = "front/test_sizes.py", "testing/test_matching.py", "test_pytest_cutile.py"
+ELSEWHERE = "front/test_sizes.py", "testing/test_matching.py", "testing/test_repeating.py", "test_pytest_cutile.py"
 CITED = {i for p in [*HERE.glob("test_*.py"), *(HERE.parent / name for name in ELSEWHERE)]
          for marks in re.findall(r"^@shows\(([^)]*)\)", p.read_text(), re.M)
          for i in re.findall(r'"([^"]+)"', marks)}

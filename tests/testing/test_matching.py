@@ -1,11 +1,12 @@
-"""assert_matches and assert_repeatable."""
+"""assert_matches."""
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import cutile as ct
-from cutile.testing import assert_matches, assert_repeatable
+from cutile.errors import TileSanitizerError
+from cutile.testing import Match, Matched, assert_matches
 from tests.functions.kernels import scaled, softmax
 from tests.functions.shows import shows
 
@@ -91,11 +92,12 @@ def test_the_line_where_a_bound_is_lost(compute, finite):
     f = ct.jit(k, grid="M", out=ct.Out("M N"), name="rows")
     x = (np.random.default_rng(0).standard_normal((2, 1000)) * 5).astype(np.float16)
     if finite:
-        return assert_matches(f, reference, (x,))
+        assert assert_matches(f, reference, (x,)).error > 0
+        return
     with pytest.raises(ValueError, match=r"for the output of rows at \[0, 0\]: the divisor may be 0") as e:
         assert_matches(f, reference, (x,))
     assert "(e / total)" in str(e.value) and "help: compute in float32 (.astype(ct.float32)" in str(e.value)
-    return assert_matches(f, reference, (x,), bounds=0.01)
+    assert_matches(f, reference, (x,), bounds=0.01)
 
 
 def test_nan_and_infinity():
@@ -122,16 +124,125 @@ def test_tuned_functions():
     assert_matches(f, reference, (X,))
 
 
-@shows("BEN-6.repeatable")
-def test_repeatable():
-    assert_repeatable(softmax, (X,), repeats=3)
-    calls = []
+# ------------------------------------------------------------------ what values alone do not show
 
-    def other(x):
-        calls.append(1)
-        y = x.copy()
-        y[1, 2] = -0.0 if len(calls) == 3 else 0.0
-        return y
 
-    with pytest.raises(AssertionError, match=r"output 0 at \[1, 2\] is 0.0 in the first call and -0.0 in call 3"):
-        assert_repeatable(other, (X,))
+@ct.kernel
+def padded_kernel(x: ct.Array["M N"], y, T: ct.Constant[int] = 64):
+    i = ct.bid(0)
+    ct.store(y, i, ct.sum(ct.load(x, (i, 0), (1, T)), axis=1))
+
+
+def row_sums(x):
+    return x.astype(np.float64).sum(1)
+
+
+@shows("BEN-6.sanitize")
+def test_undetermined_padding():
+    """Here padding reads as 0, and the sums are right; elsewhere it may not."""
+    f = ct.jit(padded_kernel, grid="M", out=ct.Out("M"))
+    with pytest.raises(TileSanitizerError, match="undetermined: what store.. writes to element .0,. of `y` depends on"):
+        assert_matches(f, row_sums, (X,))
+    found = assert_matches(f, row_sums, (X,), sanitize=False)
+    assert "did not run under the checks of ct.sanitize" in str(found)
+    assert_matches(f, row_sums, (X,), bounds=1e-4)
+    with pytest.raises(TileSanitizerError):
+        assert_matches(f, row_sums, (X,), bounds=1e-4, sanitize=True)
+    assert_matches(f, row_sums, (X[:, :48].repeat(2, 1)[:, :64],))  # no padding
+
+
+@pytest.mark.parametrize("grid, words", [("M 2", r"race: .*never calls ct.bid\(1\)"), ("M+1", "bounds: "),
+                                         ("2*M", "bounds: ")])
+def test_grids_that_are_too_large(grid, words):
+    f = ct.jit(sums_kernel, grid=grid, out=ct.Out("M"))
+    with pytest.raises(TileSanitizerError, match=f"(?s){words}"):
+        assert_matches(f, row_sums, (X,))
+
+
+@shows("BEN-6.stored")
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_elements_that_no_block_stores(dtype):
+    @ct.kernel
+    def some(x: ct.Array["N"], y):
+        ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), 16))
+
+    x = np.arange(40).astype(dtype)
+    f = ct.jit(some, grid=(2,), out=ct.Out("N"))
+    with pytest.raises(AssertionError, match=r"some: no block stores element \[32\] of `y`; there are 8 such elements, "
+                                             r"of 40. Is the grid too small"):
+        assert_matches(f, lambda x: x, (x,), bounds=0)
+    with pytest.raises(AssertionError, match="no block stores"):  # though the poison is what is expected
+        assert_matches(f, lambda x: np.where(np.arange(40) < 32, x, -2**31 if dtype is np.int32 else np.nan), (x,))
+    g = ct.jit(some, grid=(2,), out=ct.Out("N", fill=7))
+    assert_matches(g, lambda x: np.where(np.arange(40) < 32, x, 7), (x,))
+    assert_matches(ct.jit(some, grid=(0,), out=ct.Out("0")), lambda x: x[:0], (x,))
+
+
+def test_an_assignment_is_no_store():
+    @ct.kernel
+    def assigns(x: ct.Array["N"], y):
+        y = ct.load(x, 0, 16)  # noqa: F841
+
+    f = ct.jit(assigns, grid=(1,), out=ct.Out("N"))
+    with pytest.raises(AssertionError, match=r"there are 16 such elements, of 16. The kernel has no store to `y`: an "
+                                             r"assignment such as `y = t` is none"):
+        assert_matches(f, lambda x: x, (np.ones(16),))
+
+
+def test_nan_that_is_stored():
+    x = np.array([np.nan, 1.0] * 8, np.float32)
+    assert assert_matches(scaled, lambda x, f: x * f, (x, 1.0)).error == 0
+
+
+def test_arguments_stay_as_they_are():
+    """Also where the function changes one of them, or the reference does."""
+    @ct.kernel
+    def doubles(x: ct.Array["N"]):
+        ct.store(x, 0, ct.load(x, 0, 16) * 2)
+
+    f = ct.jit(doubles, grid=(1,)).inout("x")
+    x = np.arange(16.0)
+
+    def doubled(x):
+        x *= 2
+        return x
+
+    assert assert_matches(f, doubled, (x,)).error == 0
+    assert np.array_equal(x, np.arange(16.0))
+
+
+# ------------------------------------------------------------------ what it returns
+
+
+@shows("BEN-6.result")
+def test_the_largest_error_and_its_bound():
+    y = reference(X)
+    found = assert_matches(softmax, reference, (X,))
+    error = np.abs(softmax(X).astype(np.float64) - y)
+    assert found.error == error.max() and [m.name for m in found.outputs] == ["y"] and not found.notes
+    at = np.unravel_index(error.argmax(), y.shape)
+    with pytest.raises(AssertionError, match="1 of 300 elements"):
+        assert_matches(softmax, lambda x: _moved(reference(x), at, 2.5 * found.bound), (X,))
+    assert assert_matches(softmax, reference, (X,), bounds=2 * error.max()).outputs[0].share == pytest.approx(0.5)
+    assert str(found).startswith("`y`: the largest error is ") and "% of what is allowed" in str(found)
+
+
+def _moved(y, at, by):
+    y[at] += by
+    return y
+
+
+def test_several_outputs_and_none():
+    m = Matched((Match("a", 1.0, 2.0, 0.5), Match("b", 3.0, 9.0, 0.4)), ("one",))
+    assert (m.error, m.bound) == (3.0, 9.0) and str(m).count("\n") == 2 and str(m).endswith("note: one")
+    assert (Matched(()).error, Matched(()).bound) == (0.0, 0.0)
+
+
+@shows("BEN-6.narrow")
+@pytest.mark.parametrize("dtype, said", [(np.float32, True), (ml_dtypes.bfloat16, True), (np.float64, False)])
+def test_references_in_narrow_floats(dtype, said):
+    found = assert_matches(sums, lambda x: row_sums(x).astype(dtype), (X,))
+    assert any("the reference is computed in" in n for n in found.notes) is said
+    with pytest.raises(AssertionError) as e:
+        assert_matches(sums, lambda x: (row_sums(x) + 100).astype(dtype), (X,))
+    assert ("note: the reference is computed in" in str(e.value)) is said

@@ -17,7 +17,8 @@ from cutile.analysis.aliasing import memory_classes
 from cutile.interp.sanitize.race_ops import ACCESS, READ_ATOMIC, READ_PLAIN, UPDATE, WRITE_ATOMIC, WRITE_PLAIN
 from cutile.interp.sanitize.sites import sites
 from cutile.ir.nodes import Kernel, Node, Op, Value
-from cutile.ir.walk import rewrite
+from cutile.ir.walk import rewrite, walk
+from cutile.ops import grid
 from cutile.ops._op import ATOMIC, READ, TILES, WRITE
 from cutile.types import ListType, MemoryOrder, MemoryScope
 
@@ -60,6 +61,7 @@ def instrument(kernel: Kernel, *_: object) -> Kernel:
     found, memory_of = memories(kernel, described)
     if not any(m.may_race() or _scatters(m) for m in found.values()):
         return kernel
+    bids = frozenset(n.attrs["axis"] for n in walk(kernel.body) if isinstance(n, Op) and n.op is grid.bid)
     ordering = {memory_of(a.op.operands[0]) for a in described.values() if _orders(a)}
     site = sites(kernel)
 
@@ -71,7 +73,7 @@ def instrument(kernel: Kernel, *_: object) -> Kernel:
         order = _order(access) if v in ordering else None
         if not found[v].may_race() and order is None and not _scatters(found[v]):
             return None
-        attrs = {"site": site(old), "kind": kind_of(access), "memory": found[v], "order": order}
+        attrs = {"site": site(old), "kind": kind_of(access), "memory": found[v], "order": order, "bids": bids}
         results = n.results if old.op.effect == ATOMIC else ()
         return [n, Op(ACCESS, (*n.operands, *results), attrs, (), n.span, (len(n.operands), len(results)))]
 

@@ -75,15 +75,15 @@ class AccessHistory:
         return tuple(map(int, np.unravel_index(number - 1, self.grid)))
 
 
-def _access(operands: Sequence, results: Sequence, /, *, site: Site, kind: str, memory: Any, order: Any, sig: Sig,
-            ctx: BlockSet) -> None:
+def _access(operands: Sequence, results: Sequence, /, *, site: Site, kind: str, memory: Any, order: Any,
+            bids: frozenset[int], sig: Sig, ctx: BlockSet) -> None:
     race: AccessHistory = ctx.launch.state[NAME]
     access = site.access
     scatter = access.effect == WRITE and access.unit in (ROWS, ELEMENTS, OFFSETS)
     compare = memory.may_race() and not race.apart(memory, operands[0])
     if not compare and order is None and not scatter:
         return
-    seen = _Seen(race, site, kind, Place.of(access, operands), ctx)
+    seen = _Seen(race, site, kind, Place.of(access, operands), bids, ctx)
     if not seen.at.size:
         return
     if scatter:
@@ -114,10 +114,11 @@ class _Seen:
     at     their cells
     own    for each, the access itself, as an int64
     which  for each, its position among blocks and lanes
+    bids   the axes of the grid along which the kernel asks for its block's index
     """
 
-    def __init__(self, race: AccessHistory, site: Site, kind: str, place: Place, ctx: BlockSet):
-        self.race, self.site, self.kind, self.place, self.ctx = race, site, kind, place, ctx
+    def __init__(self, race: AccessHistory, site: Site, kind: str, place: Place, bids: frozenset[int], ctx: BlockSet):
+        self.race, self.site, self.kind, self.place, self.bids, self.ctx = race, site, kind, place, bids, ctx
         cells = ctx.flat(place.read(race.cells.numbers, np.asarray(-1, np.int64)), len(place.access.shape))
         self.lanes, blocks = cells.size // ctx.count, race.blocks(ctx)
         own = np.repeat(blocks << BLOCK | race.clocks.clocks_of(blocks) << CLOCK | race.number(site), self.lanes)
@@ -182,9 +183,10 @@ class _Seen:
         def describe(k: int) -> Report:
             element = self.place.element(self.ctx, running, lane)
             name, words = self.site.array(self.place.array, self.ctx, running)
-            return Report(f"{self.site.call}() in block {self.ctx.blocks()[running]} {_VERBS[self.kind]} element "
-                          f"{index_words(element)} of {words}, which {other.call}() in block {block} "
-                          f"{_EFFECTS[other.access.effect]} too, and nothing orders the two", name, element, _HELP,
+            own = self.ctx.blocks()[running]
+            return Report(f"{self.site.call}() in block {own} {_VERBS[self.kind]} element {index_words(element)} of "
+                          f"{words}, which {other.call}() in block {block} {_EFFECTS[other.access.effect]} too, and "
+                          f"nothing orders the two", name, element, _help(own, block, self.bids),
                           ((f"the other access, in block {block}", other.span),), True)
 
         self.ctx.launch.report(NAME, self.site, self.ctx, blocks.reshape(self.ctx.batch_shape), describe,
@@ -218,6 +220,16 @@ class _Seen:
 
             self.ctx.launch.report(NAME, self.site, self.ctx, blocks.reshape(self.ctx.batch_shape), describe,
                                    (self.site, "several"))
+
+
+def _help(a: Dim3, b: Dim3, bids: frozenset[int]) -> str:
+    """What to do about a race of two blocks. `bids`: the axes whose block index the kernel asks for."""
+    axes = [k for k in range(3) if a[k] != b[k]]
+    if bids & set(axes):
+        return _HELP
+    asked = " or ".join(f"ct.bid({k})" for k in axes)
+    return (f"the kernel never calls {asked}, so blocks that differ there alone do the same. Let the grid have length "
+            f"1 along axis {' and '.join(map(str, axes))}, or use {asked}")
 
 
 def _bits(x: np.ndarray) -> np.ndarray:

@@ -190,6 +190,23 @@ def test_whatever_the_order_of_blocks(name, seed):
     assert findings("race", kernel, grid, twin(), "interleave", SEED=seed) == ()
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("grid, words", [
+    ((2,), "to change elements that blocks share"),
+    ((1, 2), r"the kernel never calls ct.bid(1), so blocks that differ there alone do the same. Let the grid have "
+             r"length 1 along axis 1, or use ct.bid(1)"),
+    ((1, 2, 2), "the kernel never calls ct.bid("), ((1, 1, 2), "the kernel never calls ct.bid(2)")])
+def test_a_grid_with_an_axis_that_nobody_asks_for(grid, words, schedule):
+    found = findings("race", asks_for_one, grid, (np.arange(4), np.zeros(4, int)), schedule)
+    assert found and all(words in e.help for e in found)
+
+
+@ct.kernel
+def asks_for_one(x, y):
+    i = ct.bid(0)
+    ct.store(y, 0, ct.load(x, 0, 4) + i)
+
+
 # ------------------------------------------------------------------ one scatter
 
 
