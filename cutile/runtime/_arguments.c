@@ -29,12 +29,12 @@ enum { DLPACK_MAJOR = 1, DLPACK_CPU = 1 };
 
 /* Functions of PyTorch, which take the address of a tensor of C++. All but the first return an error and write to the
    second argument; those of sizes and strides write the address of as many numbers as there are dimensions. */
-enum { NEGATED, RANK, SIZES, STEPS, TYPE, DEVICE_TYPE, DEVICE_INDEX, ADDRESS, SHIMS };
+enum { NEGATED, LAYOUT, RANK, SIZES, STEPS, TYPE, DEVICE_TYPE, DEVICE_INDEX, ADDRESS, SHIMS };
 typedef _Bool (*Negated)(const char *);
 typedef int32_t (*Shim)(const char *, void *);
 static uintptr_t shims[SHIMS];
 static Py_ssize_t place;                             /* of the tensor of C++ in the Python object, in bytes */
-static int32_t shim_types[] = {[0] = -1, [1] = -1}; /* what DEVICE_TYPE says of the CPU, and of a GPU */
+static int strided, on_cpu, on_gpu;                  /* what LAYOUT and DEVICE_TYPE say */
 
 typedef struct { getter get; void *closure; } Field; /* an attribute that a type in C defines */
 enum { DATA, DTYPE, SIZE, NDIM, DENSE, SHAPE, STRIDES, PTR, DEVICE_ID, FIELDS };
@@ -120,14 +120,15 @@ static int read_shim(Reading *r, PyObject *t)
 {
     const char *tensor = (const char *)t + place;
     int64_t rank, *sizes, *steps;
-    int32_t dtype, type, device;
+    int32_t layout, dtype, type, device;
     void *pointer;
-    if (((Negated)shims[NEGATED])(tensor) || !asked(DEVICE_TYPE, tensor, &type) || !asked(ADDRESS, tensor, &pointer)
-        || (type != shim_types[0] && type != shim_types[1]) || (type == shim_types[0] && pointer == NULL)
+    if (((Negated)shims[NEGATED])(tensor) || !asked(LAYOUT, tensor, &layout) || layout != strided
+        || !asked(DEVICE_TYPE, tensor, &type) || (type != on_cpu && type != on_gpu)
+        || !asked(ADDRESS, tensor, &pointer) || (type == on_cpu && pointer == NULL) /* its memory was given back */
         || !asked(RANK, tensor, &rank) || !asked(SIZES, tensor, &sizes) || !asked(STEPS, tensor, &steps)
         || !asked(TYPE, tensor, &dtype) || !asked(DEVICE_INDEX, tensor, &device))
         return NO;
-    uint64_t kind = type == shim_types[0] ? ON_HOST : TORCH;
+    uint64_t kind = type == on_cpu ? ON_HOST : TORCH;
     return part(r, kind | (uint64_t)(uint32_t)dtype << 32) && part(r, (uint64_t)rank)
         && numbers(r, sizes, (int32_t)rank) && numbers(r, steps, (int32_t)rank)
         && part(r, (uint64_t)(uint32_t)device << 32 | ((uintptr_t)pointer & 15)) && value(r, (uintptr_t)pointer);
@@ -136,15 +137,12 @@ static int read_shim(Reading *r, PyObject *t)
 PyObject *torch_shims(PyObject *self, PyObject *args)
 {
     PyObject *addresses;
-    int cpu, gpu;
-    if (!PyArg_ParseTuple(args, "O!nii", &PyTuple_Type, &addresses, &place, &cpu, &gpu))
+    if (!PyArg_ParseTuple(args, "O!niii", &PyTuple_Type, &addresses, &place, &strided, &on_cpu, &on_gpu))
         return NULL;
     if (PyTuple_Size(addresses) != SHIMS)
         return PyErr_Format(PyExc_ValueError, "torch_shims() takes the addresses of %d functions", SHIMS);
     for (Py_ssize_t i = 0; i < SHIMS; i++)
         shims[i] = (uintptr_t)PyLong_AsUnsignedLongLong(PyTuple_GetItem(addresses, i));
-    shim_types[0] = cpu;
-    shim_types[1] = gpu;
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 

@@ -44,7 +44,7 @@ def c_reader(c: Any, value: Any) -> int | None:
 # its C interface, each with the type of what it writes.
 _IS_NEG = "_ZN2at6native6is_negERKNS_6TensorE"
 _SHIMS = {f"aoti_torch_get_{name}": of for name, of in (
-    ("dim", ctypes.c_int64), ("sizes", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+    ("layout", ctypes.c_int32), ("dim", ctypes.c_int64), ("sizes", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
     ("dtype", ctypes.c_int32), ("device_type", ctypes.c_int32), ("device_index", ctypes.c_int32),
     ("data_ptr", ctypes.c_size_t))}
 
@@ -56,7 +56,8 @@ def _has_shims(c: Any, tensor: type) -> bool:
     try:
         library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))  # loaded already
         functions = [getattr(library, name) for name in (_IS_NEG, *_SHIMS)]
-        cpu, gpu = library.aoti_torch_device_type_cpu(), library.aoti_torch_device_type_cuda()
+        said = (library.aoti_torch_layout_strided(), library.aoti_torch_device_type_cpu(),
+                library.aoti_torch_device_type_cuda())
         with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
             plain = torch.ones(3, 4, device="cpu")
             tensors = [plain, torch._neg_view(plain), plain.t()[1:], torch.ones((), dtype=torch.int8, device="cpu")]
@@ -65,7 +66,7 @@ def _has_shims(c: Any, tensor: type) -> bool:
     except (AttributeError, OSError, TypeError, ValueError, RuntimeError):  # another version, or another system
         return False
     if right:
-        c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), place, cpu, gpu)
+        c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), place, *said)
     return right
 
 
@@ -86,11 +87,12 @@ def _described(library: Any, functions: list, place: int, t: Any) -> bool:
         answers.append(of())
         if shim(at, ctypes.byref(answers[-1])) != 0:
             return False
-    rank, sizes, strides, dtype, device_type, _, pointer = answers
+    layout, rank, sizes, strides, dtype, device_type, _, pointer = answers
     code = getattr(library, "aoti_torch_dtype_" + str(t.dtype).removeprefix("torch."))()
     return (is_neg(at) == t.is_neg() and rank.value == t.dim() and tuple(sizes[:t.dim()]) == t.shape
             and tuple(strides[:t.dim()]) == t.stride() and dtype.value == code and pointer.value == t.data_ptr()
-            and device_type.value == library.aoti_torch_device_type_cpu())
+            and device_type.value == library.aoti_torch_device_type_cpu()
+            and layout.value == library.aoti_torch_layout_strided())
 
 
 # ------------------------------------------------------------------ CuPy

@@ -121,7 +121,7 @@ class Described(Tensor):
 
 
 def shims(tensors):
-    """Functions as the C interface of PyTorch has them, for these tensors; the GPU is 5, the CPU 0."""
+    """Functions as the C interface of PyTorch has them, for these tensors: the layout is 3, the GPU 5, the CPU 0."""
     by_place = {id(t) + 8: t for t in tensors}
     kept = {id(t): [(ctypes.c_int64 * 4)(*n) for n in (t.shape, t.stride())] for t in tensors}
 
@@ -136,7 +136,7 @@ def shims(tensors):
         return shim
 
     negated = ctypes.PYFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)(lambda place: by_place[place].is_neg())
-    return [negated, of(ctypes.c_int64, lambda t: len(t.shape)),
+    return [negated, of(ctypes.c_int32, lambda t: 3 if t.layout == "strided" else 4), of(ctypes.c_int64, lambda t: len(t.shape)),
             of(ctypes.c_void_p, lambda t: ctypes.addressof(kept[id(t)][0])),
             of(ctypes.c_void_p, lambda t: ctypes.addressof(kept[id(t)][1])),
             of(ctypes.c_int32, lambda t: "iuf".index(t.dtype.kind) + 8 * t.dtype.itemsize),
@@ -150,11 +150,12 @@ def test_tensors_are_read_by_the_functions_of_their_library(c):
     tensors = [Described(r.choice((4096, 4100)), shape, tuple(r.choice((1, 4)) for _ in shape), r.choice(("f4", "i4")),
                          r.choice((0, 1)), neg=r.random() < 0.1, cuda=r.random() < 0.9)
                for shape in ((), (3,), (4, 4), (2, 3, 4)) for _ in range(150)]
+    tensors[0].layout = "opaque"
     functions, kept = shims(tensors)
-    c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), 8, 0, 5)
+    c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), 8, 3, 0, 5)
     by_signature = {}
     for t, found in zip(tensors, signatures(c, Described, c.TORCH_SHIM, tensors), strict=True):
-        if t.is_neg() or not t.is_cuda:
+        if t.is_neg() or not t.is_cuda or t.layout != "strided":
             assert found is NotImplemented
             continue
         key = (t.dtype, t.shape, t.stride(), t.get_device(), t.data_ptr() & 15)
@@ -168,7 +169,7 @@ def test_tensors_in_cpu_memory_that_was_given_back(c):
     for t in tensors:
         t.device = types.SimpleNamespace(type="cpu", index=-1)
     functions, kept = shims(tensors)
-    c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), 8, 0, 5)
+    c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), 8, 3, 0, 5)
     usual, gone = signatures(c, Described, c.TORCH_SHIM, tensors)
     assert usual is not NotImplemented and gone is NotImplemented and kept
 
@@ -176,13 +177,13 @@ def test_tensors_in_cpu_memory_that_was_given_back(c):
 def test_a_tensor_that_the_library_does_not_describe(c):
     t = Described(None, (3,), (1,))
     functions, kept = shims([t])
-    c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), 8, 0, 5)
+    c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), 8, 3, 0, 5)
     assert signatures(c, Described, c.TORCH_SHIM, [t]) == [NotImplemented] and kept
 
 
 def test_the_number_of_functions(c):
-    with pytest.raises(ValueError, match="addresses of 8 functions"):
-        c.torch_shims((1,), 8, 0, 5)
+    with pytest.raises(ValueError, match="addresses of 9 functions"):
+        c.torch_shims((1,), 8, 3, 0, 5)
 
 
 def test_another_library_has_no_such_functions(c):
@@ -214,7 +215,8 @@ def test_tensors_of_pytorch_without_memory(capfd):
     freed.untyped_storage().resize_(0)
     torch.vmap(lambda t: inside.extend(signatures(c, torch.Tensor, c.TORCH_SHIM, [t])) or t)(torch.ones(3, 2))
     wrong = [torch.ones(3, 3).to_sparse(), torch.ones(3, device="meta"), freed, torch._neg_view(torch.ones(3)),
-             torch._efficientzerotensor(3)]
+             torch._efficientzerotensor(3), *([torch.ones(3, 3).to_mkldnn()] if torch.backends.mkldnn.is_available()
+                                              else [])]
     assert c_readers.c_reader(c, torch.ones(3)) == c.TORCH_SHIM
     assert signatures(c, torch.Tensor, c.TORCH_SHIM, wrong) == [NotImplemented] * len(wrong)
     assert inside == [NotImplemented] and capfd.readouterr() == ("", "")
