@@ -43,8 +43,9 @@ def c_reader(c: Any, value: Any) -> int | None:
 # Functions of PyTorch in the order of runtime/_arguments.c: `bool at::native::is_neg(const at::Tensor &)`, and those of
 # its C interface, each with the type of what it writes.
 _IS_NEG = "_ZN2at6native6is_negERKNS_6TensorE"
+_NUMBERS = ctypes.POINTER(ctypes.c_int64)
 _SHIMS = {f"aoti_torch_get_{name}": of for name, of in (
-    ("layout", ctypes.c_int32), ("dim", ctypes.c_int64), ("sizes", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+    ("layout", ctypes.c_int32), ("dim", ctypes.c_int64), ("sizes", _NUMBERS), ("strides", _NUMBERS),
     ("dtype", ctypes.c_int32), ("device_type", ctypes.c_int32), ("device_index", ctypes.c_int32),
     ("data_ptr", ctypes.c_size_t))}
 

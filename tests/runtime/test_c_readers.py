@@ -136,7 +136,8 @@ def shims(tensors):
         return shim
 
     negated = ctypes.PYFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)(lambda place: by_place[place].is_neg())
-    return [negated, of(ctypes.c_int32, lambda t: 3 if t.layout == "strided" else 4), of(ctypes.c_int64, lambda t: len(t.shape)),
+    return [negated, of(ctypes.c_int32, lambda t: 3 if t.layout == "strided" else 4),
+            of(ctypes.c_int64, lambda t: len(t.shape)),
             of(ctypes.c_void_p, lambda t: ctypes.addressof(kept[id(t)][0])),
             of(ctypes.c_void_p, lambda t: ctypes.addressof(kept[id(t)][1])),
             of(ctypes.c_int32, lambda t: "iuf".index(t.dtype.kind) + 8 * t.dtype.itemsize),
