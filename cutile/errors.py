@@ -150,6 +150,7 @@ class TileError(Exception):
     """
 
     _counted, _of = "error", "in this kernel"  # what `errors` has, in words
+    _conversion: Any = None  # if it is about one that is not implicit: the dtypes from and to
 
     def __init__(self, message: str = "", loc: Span | None = None, *, help: str | None = None,
                  notes: Sequence[tuple[str, Span | None]] = (), argument: str | None = None):

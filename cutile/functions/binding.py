@@ -10,7 +10,7 @@ from cutile.dtypes import DType, from_foreign
 from cutile.errors import refusal
 from cutile.front.sizes import Axis, Sizes
 from cutile.functions import libraries
-from cutile.functions.out import LAST, Output
+from cutile.functions.out import Output
 from cutile.functions.rules import Rule
 from cutile.runtime.arguments import array_of
 from cutile.runtime.array_ref import ArrayRef
@@ -85,22 +85,9 @@ class Bound:
             empty = [a.name for a in self.arrays if 0 in a.shape]
             read = ", ".join(f"{n} = {self.names[n]}" for n in sorted(rule.reads) if isinstance(self.names.get(n), int))
             why = str(e) if isinstance(e, TypeError | ValueError) else f"{type(e).__name__}: {e}"
-            why = self._size_of_output(rule) or why
             kind = TypeError if isinstance(e, TypeError) else ValueError
             raise refusal(kind(f"{self.function.__name__}(): {_beginning(rule.what, why)}{f', for {read}' * bool(read)}"
                                f"{f'; `{empty[0]}` is empty' if empty else ''}")) from e
-
-    def _size_of_output(self, rule: Rule) -> str | None:
-        """Why a rule has no value, where it reads a size that only an output has."""
-        f = self.function
-        for o in f.outputs:
-            sizes = f.specs[o.name].sizes
-            for n in sorted(rule.reads - self.names.keys() & {a.name for a in (sizes.axes if sizes else ())}):
-                others = ", ".join(f"`{p}`" for p in f.parameters if not f.specs[p].constant)
-                return (f"it reads {n}, a size of `{o.name}`, which is the output and not there yet; {LAST}. If "
-                        f"another is the output, name it by ct.Out(..., name=...); otherwise write {n} into the "
-                        f"annotation of an argument ({others})")
-        return None
 
     def grid(self) -> tuple[int, int, int]:
         """The grid, padded with ones; ValueError for one that GPUs do not have [JIT-18]."""
@@ -130,10 +117,10 @@ def bind(function: TileFunction, values: Mapping[str, Any], open: Callable[[Boun
 
     open   is called before these are computed, to refuse what cannot be
     """
-    for name, value in values.items():
-        if value is REQUIRED:
-            raise refusal(TypeError(f"{function.__name__}() needs the argument `{name}`"
-                                    f"{_of_constant(function, name) if function.specs[name].constant else ''}"))
+    if missing := [n for n, v in values.items() if v is REQUIRED]:
+        hint = _of_constant(function, missing[0]) if function.specs[missing[0]].constant else ""
+        raise refusal(TypeError(f"{function.__name__}() needs the argument{'s' * (len(missing) > 1)} "
+                                f"{' and '.join(f'`{n}`' for n in missing)}{hint if len(missing) == 1 else ''}"))
     bound = Bound(function, dict(values), [], {}, {})
     for name, value in values.items():
         if not function.specs[name].constant and value is not MISSING:
@@ -322,7 +309,19 @@ class Planned:
 
 
 def planned(bound: Bound, output: Output) -> Planned:
-    """The shape and dtype of an output [JIT-7]."""
+    """The shape and dtype of an output, which are those of its parameter's annotation, if that has sizes [JIT-7]."""
+    wanted = _planned(bound, output)
+    sizes = bound.function.specs[output.name].sizes
+    if sizes is not None:
+        alone = Bound(bound.function, bound.values, [], dict(bound.names), dict(bound.origins))
+        read = Read(output.name, None, wanted.shape, wanted.dtype, None)
+        for _, axis, position in _bind_sizes(alone, read, sizes):
+            if bound.function.checks:
+                _check_size(alone, read, axis, position)
+    return wanted
+
+
+def _planned(bound: Bound, output: Output) -> Planned:
     shape = bound.array(output.out.like).shape if output.shape is None else bound.evaluate(output.shape)
     if output.dtype_like is not None:
         dtype = bound.array(output.dtype_like).dtype
@@ -332,6 +331,8 @@ def planned(bound: Bound, output: Output) -> Planned:
         if dtype is None:
             raise refusal(TypeError(f"{bound.function.__name__}(): {output.dtype.what} must be a dtype, got "
                                     f"{given!r:.100}"))
+    elif (sizes := bound.function.specs[output.name].sizes) is not None and sizes.dtype is not None:
+        dtype = sizes.dtype
     elif bound.first is not None:
         dtype = bound.first.dtype
     else:

@@ -32,10 +32,11 @@ def entry(f: TileFunction, first: str | None) -> types.FunctionType:
     """
     computed = [n for n in f.parameters if n in f.computed]
     source = _source(list(f.parameters.values()), f.kernel.names, [o.name for o in f.outputs], computed, f.keyed, first,
-                     [n for n in f.kernel.names if n in f.returned], {n for n, s in f.specs.items() if s.constant})
+                     [n for n in f.kernel.names if n in f.returned],
+                     [n for n in f.parameters if not (f.specs[n].constant or f.specs[n].scalar or f.specs[n].number)])
     scope = {"_launching": launching, "_kernel": f.launched, "_plans": f.plans, "_given_plans": f.given_plans,
              "_calls": f.calls, "_type": type, "_missing": f.missing, "_Exception": Exception,
-             "_NotImplemented": NotImplemented, "_required": REQUIRED,
+             "_NotImplemented": NotImplemented, "_required": REQUIRED, "_twice": ValueError(),
              "__builtins__": {}, "__tracebackhide__": hidden,
              **{f"_default_{p.name}": p.default for p in f.parameters.values() if p.default is not p.empty}}
     made: dict[str, Any] = {}
@@ -51,23 +52,26 @@ def _compiled(source: str, name: str) -> types.CodeType:
 
 
 def _source(parameters: Sequence[Parameter], names: Sequence[str], outputs: Sequence[str], computed: Sequence[str],
-            keyed: Sequence[tuple[str, bool]], first: str | None, returned: Sequence[str], constants: set[str]) -> str:
+            keyed: Sequence[tuple[str, bool]], first: str | None, returned: Sequence[str],
+            arrays: Sequence[str]) -> str:
     """The source text.
 
     parameters  those that callers pass;  names: all parameters of the kernel;  computed: those with computed defaults
     keyed       what plans depend on: the name of an argument, and whether it is an array
+    arrays      the arguments that may be arrays: where one is given for an output, too, the slow way says so
     """
     inputs = [p.name for p in parameters]
-    head, keyword_only, required = ["_self"], False, False
+    head, keyword_only = ["_self"], False
     for p in parameters:
         if p.kind is p.KEYWORD_ONLY and not keyword_only:
             keyword_only = True
             head.append("*")
-        # The error of a call without a constant says how it could follow from others.
-        required = required or p.default is p.empty and p.name in constants
-        default = f"_default_{p.name}" if p.default is not p.empty else "_required" if required else None
-        head.append(p.name if default is None else f"{p.name}={default}")
-    head += [] if keyword_only else ["*"]
+        # What is left out is found where arguments are bound, whose errors say what could be done.
+        head.append(f"{p.name}={'_required' if p.default is p.empty else f'_default_{p.name}'}")
+    if "*" in head:
+        head[head.index("*")] = "*_more"
+    else:
+        head.append("*_more")
     head += ["out=None"] * bool(outputs) + ["stream=None"]
     made = [f"_make_{i}" for i, _ in enumerate(outputs)]
     passed = f"({''.join(f'{n}, ' for n in inputs)}), {'out' if outputs else 'None'}"
@@ -80,13 +84,15 @@ def _source(parameters: Sequence[Parameter], names: Sequence[str], outputs: Sequ
     asked = first if first is not None else _value(outputs[0], outputs) if outputs else "None"
     result = ", ".join(_value(n, outputs) for n in returned)
     lines = [f"def __call__({', '.join(head)}):",
-             *_in_c(outputs, names, result or "None"),
+             "    if _more:",
+             "        raise _self._too_many(_more)",
+             *_in_c(outputs, names, arrays, result or "None"),
              "    try:",
              *(["        if out is None:",
                 f"            {plan} = _plans[{_tuple(key)}]",
                 *(f"            _out_{i} = {m}({first})" for i, m in enumerate(made)),
                 "        else:",
-                *_given(outputs),
+                *_given(outputs, arrays),
                 f"            {plan} = _given_plans[{_tuple([*key, *_given_key(outputs)])}]"] if outputs else
                [f"        {plan} = _plans[{_tuple(key)}]"]),
              "    except _Exception:",
@@ -111,24 +117,26 @@ def _tuple(items: Sequence[str]) -> str:
     return f"({''.join(f'{i}, ' for i in items)})"
 
 
-def _given(outputs: Sequence[str]) -> list[str]:
-    """The lines that take the arrays that the caller gives for outputs."""
-    if len(outputs) == 1:
-        return ["            _out_0 = out"]
-    return [f"            {', '.join(f'_out_{i}' for i in range(len(outputs)))} = out"]
+def _given(outputs: Sequence[str], arrays: Sequence[str]) -> list[str]:
+    """The lines that take the arrays that the caller gives for outputs; with an exception where one is given twice."""
+    outs = [f"_out_{i}" for i, _ in enumerate(outputs)]
+    twice = " or ".join(f"{o} is {other}" for i, o in enumerate(outs) for other in (*outs[:i], *arrays))
+    taken = f"            {', '.join(outs)} = out"
+    return [taken] if not twice else [taken, f"            if {twice}:", "                raise _twice"]
 
 
-def _in_c(outputs: Sequence[str], names: Sequence[str], result: str) -> list[str]:
+def _in_c(outputs: Sequence[str], names: Sequence[str], arrays: Sequence[str], result: str) -> list[str]:
     """The lines that leave a call to C code, where that knows calls like it; C code makes the outputs.
 
-    names   of all parameters;  result: what the call returns
+    names   of all parameters;  arrays: as in _source;  result: what the call returns
     """
     given = f"_arguments = {_tuple([_value(n, outputs) for n in names])}"
     if not outputs:
         before, unpacked = [given], []
     else:
         before = ["if out is None:", f"    _arguments = {_tuple(['None' if n in outputs else n for n in names])}",
-                  "else:", "    try:", *(f"    {line}"[8:] for line in _given(outputs)), f"        {given}",
+                  "else:", "    try:", *(f"    {line}"[8:] for line in _given(outputs, arrays)),
+                  f"        {given}",
                   "    except _Exception:", "        _arguments = ()"]
         unpacked = ["if out is None:", f"    {_tuple([f'_out_{i}' for i, _ in enumerate(outputs)])} = _outcome"]
     return ["    _cache = _kernel.plans.launch_cache",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from cutile._support.structs import structure
-from cutile.dtypes import from_foreign
+from cutile.dtypes import INFO, from_foreign
 from cutile.functions import rules
 from cutile.functions.rules import Rule
 
-LAST = "outputs without a name are the last parameters that are neither constants nor annotated as numbers"
+LAST = "outputs without a name are the last parameters that can be arrays"
 
 
 class Out:
@@ -31,8 +31,9 @@ class Out:
     device : str or device, optional
         Where it is, for functions without arrays: "cpu", "cuda", "cuda:1", or a device of PyTorch or CuPy.
     name : str, optional
-        The parameter of the kernel. Outputs without a name are the last parameters that are neither constants nor
-        annotated as numbers.
+        The parameter of the kernel. Outputs without a name are the last parameters that are neither constants,
+        annotated as numbers (`float`, `ct.int32`), nor given a default. A single one is the parameter `out`, if there
+        is one.
 
     Attributes
     ----------
@@ -82,6 +83,9 @@ class Out:
         return f"Out({', '.join(given)})"
 
 
+NAMED = {d.name: d for d in INFO}
+
+
 @structure(frozen=True, eq=False)
 class Output:
     """A declared output of a certain function: its parameter, and the rules of its shape and dtype.
@@ -98,23 +102,26 @@ class Output:
     dtype_like: str | None
 
 
-def declared(out: Out, name: str, position: int, inputs: Collection[str], known: Collection[str]) -> Output:
+def declared(out: Out, name: str, position: int, inputs: Collection[str], known: Collection[str],
+             later: Mapping[str, str]) -> Output:
     """An output with its rules. TypeError for names that the function does not have.
 
-    inputs   the parameters that callers pass;  known: all names that rules may read
+    inputs   the parameters that callers pass;  known: all names that rules may read;  later: as in rules
     """
     what = f"output `{name}`"
     for parameter in (out.like, out.dtype if isinstance(out.dtype, str) else None):
         if parameter is not None and parameter not in inputs:
-            known_dtype = " (write ct.float32, without quotes, for a dtype)" if parameter == out.dtype else ""
+            if parameter == out.dtype and (dtype := NAMED.get(parameter)) is not None:
+                raise TypeError(f"{what}: write ct.{dtype.name}, without quotes, for a dtype; text is the name of a "
+                                f"parameter whose dtype it is")
             raise TypeError(f"{what}: {parameter} is no input{rules.nearest(parameter, inputs)}; inputs are "
-                            f"{', '.join(inputs) or 'none'}{known_dtype}")
-    shape = None if out.shape is None else rules.of_sizes(f"the shape of {what}", out.shape, known)
+                            f"{', '.join(inputs) or 'none'}")
+    shape = None if out.shape is None else rules.of_sizes(f"the shape of {what}", out.shape, known, later)
     found = from_foreign(out.dtype)
     dtype = None
     if found is not None:
         dtype = rules.constant(f"the dtype of {what}", found)
     elif callable(out.dtype):
-        dtype = rules.of_function(f"the dtype of {what}", out.dtype, known)
+        dtype = rules.of_function(f"the dtype of {what}", out.dtype, known, later)
     like = out.dtype if isinstance(out.dtype, str) else out.like if dtype is None else None
     return Output(name, position, out, shape, dtype, like)

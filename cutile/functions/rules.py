@@ -42,8 +42,19 @@ def constant(what: str, value: Any) -> Rule:
     return Rule(what, frozenset(), True, lambda names: value)
 
 
-def of_function(what: str, function: Callable, known: Collection[str]) -> Rule:
-    """The rule of a Python function, whose parameters are names. TypeError if it takes others than the `known` ones."""
+def _unknown(what: str, name: str, known: Collection[str], later: Mapping[str, str], taken: str) -> TypeError:
+    """The error of a rule that reads a name which is not among the known ones."""
+    if name in later:
+        return TypeError(f"{what} reads {name}, {later[name]}")
+    return TypeError(f"{what}: {taken} is no named size and no argument{nearest(name, known)}; there are "
+                     f"{', '.join(known) or 'none'}")
+
+
+def of_function(what: str, function: Callable, known: Collection[str], later: Mapping[str, str] = {}) -> Rule:
+    """The rule of a Python function, whose parameters are names. TypeError if it takes others than the `known` ones.
+
+    later   names that there will be, but not in time, and why
+    """
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -57,8 +68,7 @@ def of_function(what: str, function: Callable, known: Collection[str]) -> Rule:
         elif p.name in known:
             reads.append(p.name)
         elif p.default is p.empty:
-            raise TypeError(f"{what}: its function takes `{p.name}`, which is no named size and no argument"
-                            f"{nearest(p.name, known)}; there are {', '.join(known) or 'none'}")
+            raise _unknown(what, p.name, known, later, f"its function takes `{p.name}`, which")
     taken = tuple(known if everything else reads)
     return Rule(what, frozenset(taken), _lasts(function),
                 lambda names: function(**{n: names[n] for n in taken if n in names}))
@@ -83,23 +93,23 @@ _OF_MODULES = {"cdiv", "bit_length"}  # attributes in rules that are no names of
 # ------------------------------------------------------------------ sizes
 
 
-def of_sizes(what: str, given: Any, known: Collection[str]) -> Rule:
+def of_sizes(what: str, given: Any, known: Collection[str], later: Mapping[str, str] = {}) -> Rule:
     """The rule of a shape or grid: text, a tuple of ints and texts, or a function that returns a tuple.
 
     TypeError for anything else and for unknown names, ValueError for text that is no size.
     """
     if callable(given):
-        rule = of_function(what, given, known)
+        rule = of_function(what, given, known, later)
         return Rule(what, rule.reads, rule.lasts, lambda names: _as_ints(what, rule.value(names)))
-    axes = _axes(what, given)
+    axes = axes_in(what, given)
     reads = frozenset(n for a in axes for n in ([a.name] if a.name else a.size.names))
     for n in sorted(reads - set(known)):
-        raise TypeError(f"{what}: {n} is no named size and no argument{nearest(n, known)}; there are "
-                        f"{', '.join(known) or 'none'}")
+        raise _unknown(what, n, known, later, n)
     return Rule(what, reads, True, lambda names: _as_ints(what, _sizes(axes, names)))
 
 
-def _axes(what: str, given: Any) -> tuple[Axis, ...]:
+def axes_in(what: str, given: Any) -> tuple[Axis, ...]:
+    """The axes that text, or a tuple of ints and texts, says."""
     if isinstance(given, str):
         axes = axes_of(given)
     elif isinstance(given, tuple | list):
@@ -140,4 +150,4 @@ def _as_ints(what: str, value: Any) -> tuple[int, ...]:
     return tuple(map(index, value))
 
 
-__all__ = ["Names", "Rule", "constant", "is_name", "nearest", "of_function", "of_sizes"]
+__all__ = ["Names", "Rule", "axes_in", "constant", "is_name", "nearest", "of_function", "of_sizes"]

@@ -1,14 +1,19 @@
-"""Refuses outputs that are not what the kernel stores to: it would overwrite an argument and return nothing of use."""
+"""Refuses outputs that are not what the kernel stores to: it would overwrite an argument, or return nothing of use."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import ast
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from cutile.analysis.aliasing import first_writes
 from cutile.errors import TileTypeError, refusal
+from cutile.front.source_text import definition_of
 from cutile.functions.out import LAST, Output
+from cutile.functions.placement import why
 from cutile.ir.nodes import Kernel as Program
+from cutile.ir.nodes import Op
 
 if TYPE_CHECKING:
     from cutile.functions.binding import Bound
@@ -34,11 +39,12 @@ def check_call(bound: Bound, arguments: tuple) -> None:
 
 
 def check(f: TileFunction, program: Program) -> None:
-    """TileTypeError where the kernel stores to an argument, and not to an output [JIT-7].
+    """TileTypeError where the kernel stores to an argument and not to the output, or to no output [JIT-7].
 
     Other arguments may be stored to, such as counters, and an output that has a name may be one that only some
     constants let the kernel store to. But if a kernel stores to none of its outputs, or not to one that was found by
-    its position, the declaration names the wrong parameters.
+    its position, the declaration names the wrong parameters. Where it stores to no argument either, the store is
+    missing, unless an output has a fill, or its code has a use of an output, which constants may have switched off.
     """
     writes = {program.param_names[program.params.index(p)].partition("[")[0]: n
               for p, n in first_writes(program).items()}
@@ -46,13 +52,68 @@ def check(f: TileFunction, program: Program) -> None:
     arguments = [n for n in f.parameters if n in writes and n not in f.returned]
     by_position = any(o.out.name is None for o in missed)
     if arguments and missed and (by_position or len(missed) == len(f.outputs)):
-        stored, output = arguments[0], missed[0]
-        why = f"; {LAST}" if output.out.name is None else ""
-        raise refusal(TileTypeError(
-            f"the kernel stores to `{stored}`, which callers pass, and not to `{output.name}`, the output of "
-            f"{f.__name__}", writes[stored].span,
-            help=f"write ct.Out(..., name=\"{stored}\") if `{stored}` is the output{why}. If calls are meant to "
-                 f"change `{stored}`, say so by {f.__name__}.inout(\"{stored}\")"))
+        raise _stores_elsewhere(f, arguments[0], missed[0], writes)
+    none = len(missed) == len(f.outputs) and all(o.out.fill is None for o in missed)
+    for o in missed:
+        if none or not _is_used(f, o.name):
+            raise _never_stored(f, o)
+
+
+def _stores_elsewhere(f: TileFunction, stored: str, output: Output, writes: Mapping[str, Op]) -> TileTypeError:
+    since = f"; {LAST}" if output.out.name is None else ""
+    return refusal(TileTypeError(
+        f"the kernel stores to `{stored}`, which callers pass, and not to `{output.name}`, the output of {f.__name__}",
+        writes[stored].span,
+        help=f"write ct.Out(..., name=\"{stored}\") if `{stored}` is the output{since}. If calls are meant to change "
+             f"`{stored}`, say so by {f.__name__}.inout(\"{stored}\")"))
+
+
+# ------------------------------------------------------------------ outputs that nothing is stored to
+
+
+def _never_stored(f: TileFunction, output: Output) -> TileTypeError:
+    """The error for an output that a kernel does not store to: at an assignment to its name, if there is one."""
+    definition, name = definition_of(f.kernel.function), output.name
+    assigned = next((n for n in ast.walk(definition.node) if isinstance(n, ast.Assign | ast.AugAssign | ast.AnnAssign)
+                     and name in _names(n, ast.Store)), None)
+    if assigned is None:
+        return refusal(TileTypeError(f"the kernel never stores to `{name}`, the output of {f.__name__}",
+                                     definition.header_span(),
+                                     help=f"write ct.store({name}, index, tile){why(name, output.out)}"))
+    return refusal(TileTypeError(
+        f"this gives the name `{name}` to another value, and stores nothing to `{name}`, the output of {f.__name__}",
+        definition.span(assigned), help=f"write ct.store({name}, index, tile)"))
+
+
+def _is_used(f: TileFunction, name: str) -> bool:
+    """Whether the text of the kernel has a use of a parameter: without one, no constants let it be stored to."""
+    return name in _names(definition_of(f.kernel.function).node, ast.Load)
+
+
+def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, context)}
+
+
+# ------------------------------------------------------------------ arrays that are given for outputs
+
+
+def check_apart(bound: Bound, given: Mapping[str, Any]) -> None:
+    """ValueError for one array that is given for two outputs. A warning where one is an argument as well [JIT-12]."""
+    f, outputs = bound.function, list(given.items())
+    for i, (name, a) in enumerate(outputs):
+        for other, b in outputs[:i]:
+            if a is b:
+                raise refusal(ValueError(f"{f.__name__}(): out= gives one array for `{other}` and for `{name}`; each "
+                                         f"output needs an array of its own"))
+    for name, a in outputs:
+        for x in bound.arrays:
+            if a is x.value and (name, x.name) not in f.warned:
+                f.warned.add((name, x.name))
+                warnings.warn(
+                    f"{f.__name__}(): out= is the array that `{x.name}` is, too. The kernel writes to it as `{name}` "
+                    f"and reads it as `{x.name}`, so that a block may read what another has written. Pass another "
+                    f"array, such as a copy of `{x.name}`. A kernel that is to work in place stores to `{x.name}` "
+                    f"itself, and inout(\"{x.name}\") says so", stacklevel=6)
 
 
 def in_words(outputs: Sequence[Output]) -> str:

@@ -17,7 +17,8 @@ from cutile.errors import for_users, hidden, is_for_users, refusal
 from cutile.functions import libraries, stored
 from cutile.functions.binding import MISSING, Bound, Planned, bind, check_given, planned
 from cutile.functions.entry import entry
-from cutile.functions.out import LAST, Out, declared
+from cutile.functions.out import declared
+from cutile.functions.placement import check_names, named_sizes, placed, sizes_of_outputs
 from cutile.functions.rules import Rule, nearest, of_function, of_sizes
 from cutile.runtime import launch as launching
 from cutile.runtime import launch_cache
@@ -69,43 +70,35 @@ class TileFunction:
     # -------------------------------------------------------------- declaration
 
     def _declare(self) -> None:
-        outs = _placed(self.__name__, self.kernel, self.given.get("out"))
+        outs = placed(self.__name__, self.kernel, self.given.get("out"), self.given.get("defaults") or {})
         inputs = [n for n in self.kernel.names if n not in outs]
-        named = self.named = _named_sizes(self.specs)
+        named = self.named = named_sizes(self.specs, inputs)
+        later = sizes_of_outputs(self.specs, outs, inputs)
         known = [*named, *(n for n in inputs if n not in named)]
         numbers = [n for n in known if n in named or self.specs[n].array is None]
-        self.outputs = [declared(outs[n], n, i, inputs, known) for i, n in enumerate(self.kernel.names) if n in outs]
+        self.outputs = [declared(outs[n], n, i, inputs, known, later)
+                        for i, n in enumerate(self.kernel.names) if n in outs]
         grid = self.given.get("grid")
         if grid is None:
             raise TypeError(f"ct.jit needs the grid of {self.__name__}: grid=(8,), grid=\"cdiv(M, 128)\", or a "
                             f"function of named sizes and constants")
-        self.grid = of_sizes("the grid", grid if not isinstance(grid, int) else (grid,), numbers)
-        self.defaults = self._default_rules(numbers, inputs)
+        self.grid = of_sizes("the grid", grid if not isinstance(grid, int) else (grid,), numbers, later)
+        self.defaults = self._default_rules(numbers, inputs, later)
         self.parameters = self._signature(inputs, named)
         self.computed = {n for n, p in self.parameters.items() if p.default is MISSING}
         self.keyed = self._keyed(inputs)
         extra = [Parameter(n, Parameter.KEYWORD_ONLY, default=None) for n in (["out"] * bool(outs) + ["stream"])]
-        taken = {"stream", *(["out"] if outs else [])} & set(inputs)
-        if taken:
-            raise TypeError(f"{self.__name__}: {self._taken(taken.pop())}")
+        check_names(self.__name__, inputs, outs)
         self.__signature__ = inspect.Signature([*self.parameters.values(), *extra])
 
-    def _taken(self, name: str) -> str:
-        """What is wrong with an input that has the name of a keyword of calls."""
-        named = f"parameter `{name}` of the kernel has the name of a keyword of its function"
-        if name == "out" and all(o.out.name is None for o in self.outputs):
-            return (f"{named}, and is no output: that is {stored.in_words(self.outputs)}, since {LAST}. If `out` "
-                    f"is the output, write ct.Out(..., name=\"out\"); otherwise rename it")
-        return f"{named}; rename it"
-
-    def _default_rules(self, known: Sequence[str], inputs: Sequence[str]) -> dict[str, Rule]:
+    def _default_rules(self, known: Sequence[str], inputs: Sequence[str], later: Mapping[str, str]) -> dict[str, Rule]:
         found = {}
         for name, value in (self.given.get("defaults") or {}).items():
             if name not in inputs:
                 raise TypeError(f"defaults of {self.__name__}: {name} is no input{nearest(name, inputs)}; inputs are "
                                 f"{', '.join(inputs) or 'none'}")
             if callable(value) and not isinstance(value, type):
-                found[name] = of_function(f"the default of `{name}`", value, [k for k in known if k != name])
+                found[name] = of_function(f"the default of `{name}`", value, [k for k in known if k != name], later)
         return found
 
     def _signature(self, inputs: Sequence[str], named: Mapping[str, str]) -> dict[str, Parameter]:
@@ -148,10 +141,15 @@ class TileFunction:
         self.given_plans: LruDict[tuple, tuple] = LruDict(LIMIT)
         self.calls: dict[bytes, tuple] = {}  # those that C code runs, as LaunchCache.keep_call puts them there
         self.checked: LruDict[tuple, bool] = LruDict(LIMIT)  # kinds of calls whose outputs the kernel stores to
+        self.warned: set[tuple[str, str]] = set()  # outputs and arguments for which callers gave one array
         self._lasts = self._lasting()
         self._first = next((n for n in self.parameters if not (self.specs[n].constant or self.specs[n].scalar
-                            or self.specs[n].is_tuple or self.specs[n].list)), None)
+                            or self.specs[n].number or self.specs[n].is_tuple or self.specs[n].list)), None)
         self._write_entry()
+
+    def _redeclared(self, **given: Any) -> TileFunction:
+        """A function of the same kernel, for which other things are said."""
+        return TileFunction(self.kernel, {**self.given, "name": self.__name__, **given})
 
     def _write_entry(self) -> None:
         written = entry(self, self._first)
@@ -195,9 +193,10 @@ class TileFunction:
         return outcome[0]
 
     def _outcome(self, inputs: Sequence[Any], out: Any, stream: Any) -> tuple[Any] | Exception:
+        bound, wanted = None, []
         try:
             bound = bind(self, dict(zip(self.parameters, inputs, strict=True)))
-            wanted = [planned(bound, o) for o in self.outputs]
+            wanted += [planned(bound, o) for o in self.outputs]
             given = self._given(bound, wanted, out)
             if bound.traced:
                 from cutile.functions import traced
@@ -207,7 +206,9 @@ class TileFunction:
         except Exception as e:
             if settings.get("DEBUG") or not is_for_users(e):
                 raise
-            return for_users(e)
+            from cutile.functions.explanation import explained  # loaded when it is needed
+
+            return for_users(explained(self, e, inputs, bound, wanted))
 
     def _given(self, bound: Bound, wanted: Sequence[Planned], out: Any) -> list[Any] | None:
         """The arrays that the caller gives for outputs; None if it gives none."""
@@ -219,6 +220,7 @@ class TileFunction:
                                     f"array{'s' * (len(arrays) != 1)}"))
         for w, a in zip(wanted, arrays):
             check_given(bound, w, a)
+        stored.check_apart(bound, {w.output.name: a for w, a in zip(wanted, arrays)})
         return list(arrays)
 
     def _run(self, bound: Bound, wanted: Sequence[Planned], given: list[Any] | None, inputs: Sequence[Any], out: Any,
@@ -311,6 +313,11 @@ class TileFunction:
             recipes = tuple(library.recipe(w.shape, w.dtype, w.output.out.fill, None, array) for w in made)
             cache.keep_call(self.calls, tuple(passed[n] for n in names), tuple(values[n] for n in names), grid,
                             names.index(asked), *source, recipes)
+
+    def _too_many(self, more: Sequence[Any]) -> TypeError:
+        from cutile.functions.explanation import too_many  # loaded when it is needed
+
+        return for_users(too_many(self, more))
 
     def explained(self, error: Exception, inputs: Sequence[Any], out: Any) -> Exception:
         """The error to raise when a launch on the short way failed: that of the checks, if they find one."""
@@ -488,42 +495,3 @@ def _given_already(first: Any) -> None:
 def _as_outputs(wanted: Sequence[Planned]) -> str:
     names = ", ".join(f"`{w.output.name}`" for w in wanted)
     return f"an array for {names}" if len(wanted) == 1 else f"a tuple of {len(wanted)} arrays, for {names}"
-
-
-# ------------------------------------------------------------------ declarations
-
-
-def _placed(name: str, kernel: Kernel, given: Any) -> dict[str, Out]:
-    """The declared outputs by parameter. TypeError where it is not clear which is which."""
-    outs = [] if given is None else [given] if isinstance(given, Out) else list(given) if isinstance(
-        given, tuple | list) else None
-    if outs is None or not all(isinstance(o, Out) for o in outs):
-        raise TypeError(f"{name}: out is a ct.Out, or a tuple of them, not {given!r:.100}")
-    found: dict[str, Out] = {}
-    for o in outs:
-        if o.name is not None:
-            if o.name not in kernel.names:
-                raise TypeError(f"{name}: output {o.name} is no parameter of the kernel{nearest(o.name, kernel.names)}"
-                                f"; it has {', '.join(kernel.names) or 'none'}")
-            if o.name in found:
-                raise TypeError(f"{name}: parameter `{o.name}` is declared as an output twice")
-            if kernel.parameters[o.name].constant or kernel.parameters[o.name].scalar:
-                raise TypeError(f"{name}: parameter `{o.name}` is annotated as a number, so it is no output")
-            found[o.name] = o
-    unnamed = [o for o in outs if o.name is None]
-    free = [n for n, s in kernel.parameters.items() if n not in found and not (s.constant or s.scalar)]
-    if len(free) < len(unnamed):
-        raise TypeError(f"{name}: {len(outs)} outputs are declared, but the kernel has {len(free) + len(found)} "
-                        f"parameters that may be arrays")
-    found.update(zip(free[len(free) - len(unnamed):], unnamed))
-    return found
-
-
-def _named_sizes(specs: Mapping[str, Any]) -> dict[str, str]:
-    """The named sizes, each with the parameter that binds it."""
-    found: dict[str, str] = {}
-    for parameter, spec in specs.items():
-        for axis in spec.sizes.axes if spec.sizes is not None else ():
-            if axis.name is not None:
-                found.setdefault(axis.name, parameter)
-    return found

@@ -7,6 +7,7 @@ from typing import Any
 
 from cutile.dtypes import INFO
 from cutile.errors import refusal
+from cutile.functions import stored
 from cutile.functions.binding import Bound, Planned
 
 
@@ -29,4 +30,16 @@ def call(bound: Bound, wanted: Sequence[Planned]) -> Any:
     if not f.returned:
         raise refusal(TypeError(f"{f.__name__}(): arrays of JAX cannot be written to; declare what the kernel writes "
                                 f"as outputs by ct.jit(..., out=...), or by inout()"))
+    if 0 not in grid:
+        stored.check_call(bound, _samples(bound, wanted))
     return call_kernel(grid, f.launched, tuple(values[n] for n in f.kernel.names), f.target)
+
+
+def _samples(bound: Bound, wanted: Sequence[Planned]) -> tuple:
+    """Launch arguments of the same types."""
+    from cutile.compilation.array_spec import Sample
+
+    arrays = {a.name: Sample(a.shape, a.dtype) for a in bound.arrays}
+    outputs = {w.output.name: Sample(w.shape, w.dtype) for w in wanted}
+    values = {**bound.values, **arrays, **outputs}
+    return tuple(values[n] for n in bound.function.kernel.names)

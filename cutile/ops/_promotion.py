@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 
 from cutile.dtypes import DType, info, int_range, promote
-from cutile.errors import TileValueError
+from cutile.errors import TileTypeError, TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Value
 from cutile.ir.terms import Const, Leaf, phrase
@@ -99,10 +99,16 @@ def implicit_cast(b: Builder, t: Const | Leaf, dtype: DType, *, where: str) -> C
         return cast(b, t, dtype)
     s = t.type.dtype
     if s is not dtype and promote(s, dtype) is not dtype:
-        bits = info(s).floating and info(dtype).integral and s.bitwidth == dtype.bitwidth
-        refuse(f"{phrase(t)} cannot be converted implicitly to {dtype.name} {where}",
-               help=f"convert explicitly: value.astype(ct.{dtype.name})"
-                    + (f", or, for its bits, ct.bitcast(value, ct.{dtype.name})" if bits else ""))
+        if info(s).floating and info(dtype).kind in "iu":
+            bits = f". For its bits write ct.bitcast(value, ct.{dtype.name})" if s.bitwidth == dtype.bitwidth else ""
+            error = TileTypeError(f"{phrase(t)} cannot be converted implicitly to {dtype.name} {where}",
+                                  help=f"let what takes the value have dtype {s.name}: value.astype(ct.{dtype.name}) "
+                                       f"would cut off fractions{bits}")
+        else:
+            error = TileTypeError(f"{phrase(t)} cannot be converted implicitly to {dtype.name} {where}",
+                                  help=f"convert explicitly: value.astype(ct.{dtype.name})")
+        error._conversion = s, dtype
+        raise error
     return cast(b, t, dtype)
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from itertools import repeat
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin
 
+import numpy as np
+
 from cutile._support.structs import replace, structure
 from cutile.dtypes import DType, int32, int64
 from cutile.front.sizes import Sizes
@@ -214,6 +216,7 @@ class ParameterSpec:
     is_tuple  whether it is one of these two
     items     the specs of the items of a tuple argument, to zip with them: without end, unless they are listed
     sizes     named sizes of an array, which functions made by `ct.jit` check
+    number    whether it is int, float, a dtype or the like: launches ignore that; functions have no output there
     """
 
     if TYPE_CHECKING:
@@ -227,6 +230,7 @@ class ParameterSpec:
     listed: tuple[ParameterSpec, ...] | None = None
     each: ParameterSpec | None = None
     sizes: Sizes | None = None
+    number: bool = False
 
     def __post_init__(self):
         items = repeat(self.each or self) if self.listed is None else self.listed
@@ -235,6 +239,7 @@ class ParameterSpec:
 
 
 PLAIN = ParameterSpec()
+NUMBER = ParameterSpec(number=True)
 ANY_ARRAY = ArrayAnnotation()  # of an array whose parameter has no annotation
 
 
@@ -276,11 +281,19 @@ _FIELDS = {ConstantAnnotation: "constant", ScalarAnnotation: "scalar", ArrayAnno
 
 def _tuple_spec(annotation: Any, name: str) -> ParameterSpec:
     if get_origin(annotation) is not tuple:
-        return PLAIN
+        return NUMBER if _is_number(annotation) else PLAIN
     args = get_args(annotation)
     if len(args) == 2 and args[1] is Ellipsis:
         return ParameterSpec(each=spec_of(args[0], name))
     return ParameterSpec(listed=tuple(spec_of(a, name) for a in args))
+
+
+def _is_number(annotation: Any) -> bool:
+    if get_origin(annotation) in (types.UnionType, typing.Union):
+        return all(a is types.NoneType or _is_number(a) for a in get_args(annotation))
+    if isinstance(annotation, type):
+        return issubclass(annotation, int | float | np.number | np.bool_)
+    return isinstance(annotation, DType)
 
 
 def _all_constant(spec: ParameterSpec) -> ParameterSpec:

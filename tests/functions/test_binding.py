@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import cutile as ct
+from tests.functions.kernels import unstored
 from tests.functions.shows import shows
 
 
@@ -15,7 +16,7 @@ def function(x, y="_", **given):
 
     @ct.kernel
     def k(a: ct.Array[x], b: ct.Array[y], out, n):
-        pass
+        unstored(out)
 
     return ct.jit(k, **{"grid": (1,), "out": ct.Out("1", name="out"), "defaults": {"n": 0}, **given})
 
@@ -127,7 +128,7 @@ def test_constant_and_dynamic_sizes(sizes, compiled):
 def test_annotated():
     @ct.kernel
     def k(x: Annotated[ct.Array, ct.Sizes("N N")], y):
-        pass
+        unstored(y)
 
     f = ct.jit(k, grid=(1,), out=ct.Out("N"))
     assert f(zeros(2, 2)).shape == (2,)
@@ -140,6 +141,7 @@ def test_with_other_annotations():
     @ct.kernel
     def k(x: ct.IndexedWithInt64[ct.Array["=N"]], y):
         ct.static_assert(x.shape[0] == 3)
+        unstored(y)
 
     assert ct.jit(k, grid=(1,), out=ct.Out("N"))(zeros(3)).shape == (3,)
     assert k.parameters["x"].array.index_dtype is ct.int64

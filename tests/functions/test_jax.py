@@ -35,7 +35,7 @@ def test_errors():
     with pytest.raises(TypeError, match="an array of JAX"):
         @ct.kernel
         def k(a: ct.Array["N"], b: ct.Array["N"], c):
-            pass
+            ct.store(c, 0, ct.load(a, 0, 4))
 
         ct.jit(k, grid=(1,), out=ct.Out("N"))(x[0], X[0])
 

@@ -11,7 +11,7 @@ import cutile as ct
 from cutile.functions import libraries
 from cutile.runtime import launch as launching
 from cutile.runtime import launch_cache
-from tests.functions.kernels import scaled, softmax
+from tests.functions.kernels import scaled, softmax, unstored
 from tests.functions.shows import shows
 from tests.gpu.arrays import Cuda
 from tests.gpu.fake_driver import installed
@@ -82,7 +82,7 @@ def test_dtypes_of_tensors(dtype):
 
     @ct.kernel
     def k(x: ct.Array["N"], y):
-        pass
+        unstored(y)
 
     f = ct.jit(k, grid=(1,), out=ct.Out("N", getattr(ct, dtype)))
     y = f(torch.zeros(3))
@@ -113,7 +113,7 @@ def test_a_dtype_that_pytorch_lacks():
 
     @ct.kernel
     def k(x: ct.Array["N"], y):
-        pass
+        unstored(y)
 
     if not hasattr(torch, "float8_e5m3fnu"):
         with pytest.raises(TypeError, match="has no dtype float8_e5m3fnu"):
@@ -247,7 +247,7 @@ def test_fill_in_gpu_memory(on_gpu):
 
     @ct.kernel
     def k(x: ct.Array["N"], y):
-        pass
+        unstored(y)
 
     f = ct.jit(k, grid=(1,), out=ct.Out("N", ct.int32, fill=3))
     assert f(cupy.ndarray(np.ones(8, np.float32))).array.tolist() == [3] * 8

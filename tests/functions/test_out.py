@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 
 import cutile as ct
+from tests.functions.kernels import unstored
 from tests.functions.shows import shows
 
 
 @ct.kernel
 def untouched(x: ct.Array["M N"], y, n, z):
-    pass
+    unstored(y)
 
 
 def function(*outs, **given):
@@ -98,7 +99,7 @@ def test_outputs_stand_anywhere():
 def test_a_shape_from_a_later_parameter():
     @ct.kernel
     def k(y, x: ct.Array["N"]):
-        pass
+        unstored(y)
 
     assert ct.jit(k, grid=(1,), out=ct.Out("N", ct.int8, name="y"))(X[0]).shape == (3,)
 
@@ -106,7 +107,8 @@ def test_a_shape_from_a_later_parameter():
 def test_outputs_without_names_are_the_last_arrays():
     @ct.kernel
     def k(x: ct.Array["N"], y, z, n: ct.ScalarInt64, T: ct.Constant[int]):
-        pass
+        unstored(y)
+        unstored(z)
 
     f = ct.jit(k, grid=(1,), out=(ct.Out("1"), ct.Out("2")))
     assert [o.name for o in f.outputs] == ["y", "z"]

@@ -92,8 +92,8 @@ def test_arguments_that_calls_are_meant_to_change():
     y = np.zeros(4, np.float32)
     f = ct.jit(split, grid=(1,), out=ct.Out("N"))  # also writes y
     assert np.array_equal(f(y, x), x) and np.array_equal(y, x)
-    same, _ = ct.jit(copy, grid=(1,), out=ct.Out((4,))).inout("y")(x)
-    assert same is x
+    same, _ = ct.jit(split, grid=(1,), out=ct.Out("N")).inout("y")(y, x)
+    assert same is y
 
 
 def test_an_output_that_constants_switch_off():
@@ -118,19 +118,8 @@ def test_what_the_launch_refuses_is_left_to_it():
 
 
 def test_compiled_functions():
-    f = ct.jit(copy, grid=(1,), out=ct.Out((4,), ct.float32))
+    f = ct.jit(copy, grid=(1,), out=ct.Out("N", ct.float32))
     refused(lambda: f.compile(ct.ArraySpec("N", ct.float32), target="sm_90"))
-
-
-def test_an_input_called_out():
-    @ct.kernel
-    def k(out, x: ct.Array["N"]):
-        ct.store(out, 0, ct.load(x, 0, 4))
-
-    with pytest.raises(TypeError, match=r'is no output: that is `x`, .*ct\.Out\(\.\.\., name="out"\)'):
-        ct.jit(k, grid=(1,), out=ct.Out("N"))
-    with pytest.raises(TypeError, match="keyword of its function; rename it"):
-        ct.jit(k, grid=(1,), out=ct.Out("N", name="x"))
 
 
 @pytest.mark.parametrize("grid, defaults", [("N", {}), (lambda N: (N,), {}), ((1,), {"T": lambda N: N})])
@@ -139,6 +128,87 @@ def test_sizes_that_only_the_output_has(grid, defaults):
     def k(y, x: ct.Array["N"], T: ct.Constant[int] = 4):
         ct.store(y, 0, ct.load(x, 0, T))
 
-    f = ct.jit(k, grid=grid, out=ct.Out((4,)), defaults=defaults)
-    with pytest.raises((TypeError, ValueError), match=r"reads N, a size of `x`, which is the output and not there"):
-        f(np.zeros(4, np.float32))
+    with pytest.raises(TypeError, match=r"reads N, a size of `x`, which is the output and not there yet; outputs .* "
+                                        r"into the annotation of an argument \(`y`\)$"):
+        ct.jit(k, grid=grid, out=ct.Out((4,)), defaults=defaults)
+    with pytest.raises(TypeError, match=r"is the output and not there yet; write N into the annotation"):
+        ct.jit(k, grid=grid, out=ct.Out((4,), name="x"), defaults=defaults)
+
+
+# ------------------------------------------------------------------ outputs that nothing is stored to
+
+
+@ct.kernel
+def forgets(x: ct.Array["N"], y):
+    ct.load(x, 0, 4) * 2
+
+
+@ct.kernel
+def renames(x: ct.Array["N"], y):
+    t = ct.load(x, 0, 4)
+    y = t * 2  # noqa: F841 - what it is about
+
+
+@ct.kernel
+def only_reads(x: ct.Array["N"], y, WAY: ct.Constant[int] = 0):
+    t = ct.load(x, 0, 4).astype(y.dtype)
+    if WAY:
+        ct.store(y, 0, t)
+
+
+@ct.kernel
+def forgets_one(x: ct.Array["N"], y, z):
+    ct.store(y, 0, ct.load(x, 0, 4))
+
+
+def never(f, *args, **named):
+    with pytest.raises(ct.TileTypeError, match="the output of") as caught:
+        f(*args, **named)
+    return caught.value
+
+
+@shows("JIT-7.never")
+@pytest.mark.parametrize("kernel, out, line", [
+    (forgets, ct.Out("N"), "def forgets"), (forgets, ct.Out("N", name="y"), "def forgets"),
+    (forgets, ct.Out("N", fill=0), "def forgets"), (renames, ct.Out("N"), "y = t * 2"),
+    (only_reads, ct.Out("N"), "def only_reads"), (forgets_one, (ct.Out("N"), ct.Out("1")), "def forgets_one"),
+    (forgets_one, (ct.Out("N"), ct.Out("1", fill=0, name="z")), "def forgets_one")])
+def test_an_output_that_is_never_stored(kernel, out, line):
+    f = ct.jit(kernel, grid=(1,), out=out)
+    for _ in range(2):
+        e = never(f, x_and_copy()[0])
+        assert line in e.loc.source_line()
+        missed = "z" if kernel is forgets_one else "y"
+        assert f"`{missed}`, the output of {kernel.__name__}" in e.message
+        assert f"ct.store({missed}, index, tile)" in e.help
+    with pytest.raises(ct.TileTypeError, match="the output of"):
+        f.compile(ct.ArraySpec("N", ct.float32), target="sm_90")
+
+
+def test_an_output_that_constants_let_be_stored():
+    f = ct.jit(only_reads, grid=(1,), out=ct.Out("N"))
+    x, before = x_and_copy()
+    assert np.array_equal(f(x, WAY=1), before)
+    never(f, x, WAY=0)
+    filled = ct.jit(only_reads, grid=(1,), out=ct.Out("N", fill=3))
+    assert np.array_equal(filled(x, WAY=0), np.full(4, 3, np.float32))
+
+
+# ------------------------------------------------------------------ arrays that are given for outputs
+
+
+@shows("JIT-12.same")
+def test_an_argument_given_as_the_output():
+    f = ct.jit(split, grid=(1,), out=(ct.Out("N", name="y"), ct.Out("N", name="z")))
+    x, before = x_and_copy()
+    y, z = np.zeros_like(x), np.zeros_like(x)
+    for _ in range(3):
+        f(x, out=(y, z))
+    with pytest.warns(UserWarning, match=r'^split\(\): out= is the array that `x` is, too. The kernel writes to it as '
+                                         r'`z` .*inout\("x"\) says so$') as seen:
+        assert f(x, out=(y, x))[1] is x
+    assert [w.filename for w in seen] == [__file__]
+    assert np.array_equal(f(x, out=(y, x))[1], before)  # a warning once
+    for wrong in [(y, y), (x, x)]:
+        with pytest.raises(ValueError, match="out= gives one array for `y` and for `z`; each output needs an array"):
+            f(x, out=wrong)

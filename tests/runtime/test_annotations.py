@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Annotated
 
+import numpy as np
 import pytest
 
 import cutile as ct
@@ -33,8 +34,13 @@ def test_scalars_arrays_lists():  # ANN-2…4
 
 
 def test_plain_annotations_are_ignored():
-    for a in (int, "anything", None, list[int], Annotated[int, "note"], object(), tuple, dict[str, int]):
+    for a in ("anything", None, list[int], Annotated[str, "note"], object(), tuple, dict[str, int], int | None | str):
         assert spec_of(a, "p") == PLAIN
+
+
+def test_numbers():  # launches ignore them, too
+    for a in (int, float, bool, np.float16, np.integer, ct.int64, int | None, float | int, Annotated[int, "note"]):
+        assert spec_of(a, "p") == ParameterSpec(number=True)
 
 
 def test_tuples():  # ANN-5
@@ -81,7 +87,8 @@ def test_string_annotations_are_resolved():  # KERN-1: this file's annotations a
         pass
 
     specs = specs_of(k)
-    assert specs["a"].constant and specs["b"].scalar and specs["c"] == PLAIN and specs["e"].array == I64
+    assert specs["a"].constant and specs["b"].scalar and specs["e"].array == I64
+    assert specs["c"] == ParameterSpec(number=True)
     assert "d" not in specs and "return" not in specs
 
 

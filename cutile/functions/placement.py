@@ -1,0 +1,200 @@
+"""Which parameters of a kernel are the outputs of its function [JIT-7]."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Mapping, Sequence
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any
+
+from cutile.analysis.aliasing import first_writes
+from cutile.dtypes import from_foreign
+from cutile.functions import rules
+from cutile.functions.binding import bind, planned
+from cutile.functions.out import LAST, Out
+from cutile.runtime.kernel import Kernel
+
+if TYPE_CHECKING:
+    from cutile.functions.tile_function import TileFunction
+
+MOST_TRIED = 20  # other placements that are tried for a message
+
+RETURNS = "a kernel returns nothing, and stores to its outputs, which are parameters"
+
+
+def placed(name: str, kernel: Kernel, given: Any, defaults: Mapping[str, Any]) -> dict[str, Out]:
+    """The declared outputs by parameter. TypeError where it is not clear which is which, or one does not fit."""
+    outs = [] if given is None else [given] if isinstance(given, Out) else list(given) if isinstance(
+        given, tuple | list) else None
+    if outs is None or not all(isinstance(o, Out) for o in outs):
+        raise TypeError(f"{name}: out is a ct.Out, or a tuple of them, not {given!r:.100}{_as_out(given)}")
+    found: dict[str, Out] = {}
+    for o in outs:
+        if o.name is not None:
+            _check_named(name, kernel, o.name, found)
+            found[o.name] = o
+    unnamed = [o for o in outs if o.name is None]
+    found.update(zip(_for_unnamed(name, kernel, len(unnamed), found, defaults), unnamed))
+    for n, o in found.items():
+        _check_annotation(name, kernel, n, o)
+    return found
+
+
+def _as_out(given: Any) -> str:
+    """What to write in the place of text, a dtype or a mixture."""
+    if isinstance(given, str):
+        return f'; write out=ct.Out("{given}")'
+    if given is Out:
+        return '; give it a shape, such as ct.Out("M N")'
+    return ""
+
+
+def _check_named(name: str, kernel: Kernel, output: str, found: Mapping[str, Out]) -> None:
+    if output not in kernel.names:
+        raise TypeError(f"{name}: output {output} is no parameter of the kernel{rules.nearest(output, kernel.names)}"
+                        f"; it has {', '.join(kernel.names) or 'none'}. {_sentence(RETURNS)}")
+    if output in found:
+        raise TypeError(f"{name}: parameter `{output}` is declared as an output twice")
+    spec = kernel.parameters[output]
+    if spec.constant or spec.scalar or spec.number:
+        raise TypeError(f"{name}: parameter `{output}` is annotated as a number, so it is no output")
+    if spec.is_tuple or spec.list:
+        raise TypeError(f"{name}: parameter `{output}` is annotated as a {'list' if spec.list else 'tuple'}, and an "
+                        f"output is one array")
+
+
+def _for_unnamed(name: str, kernel: Kernel, count: int, named: Mapping[str, Out],
+                 defaults: Mapping[str, Any]) -> Sequence[str]:
+    """The parameters of outputs without a name."""
+    free = may_be_outputs(kernel, defaults, named)
+    if count == 1 and "out" in free:
+        return ["out"]
+    if len(free) < count:
+        raise TypeError(f"{name}: {count + len(named)} outputs are declared, but the kernel has "
+                        f"{len(free) + len(named)} parameters that may be arrays. {_sentence(RETURNS)}")
+    return free[len(free) - count:]
+
+
+def may_be_outputs(kernel: Kernel, defaults: Mapping[str, Any], but: Mapping[str, Any] = {}) -> list[str]:
+    """The parameters that an output without a name may be."""
+    own = signature(kernel.function).parameters
+    return [n for n, s in kernel.parameters.items()
+            if not (n in but or s.constant or s.scalar or s.number or s.is_tuple or s.list or n in defaults
+                    or own[n].default not in (Parameter.empty, None))]
+
+
+def _check_annotation(name: str, kernel: Kernel, parameter: str, out: Out) -> None:
+    """TypeError where the annotation of an output's parameter says another rank or dtype than the output."""
+    sizes = kernel.parameters[parameter].sizes
+    if sizes is None:
+        return
+    text = out.shape if isinstance(out.shape, str) else " ".join(map(str, out.shape)) if isinstance(
+        out.shape, tuple | list) else None
+    axes = None if text is None else rules.axes_in(f"the shape of output `{parameter}`", out.shape)
+    rests = any(a.rest for a in (*(axes or ()), *sizes.axes))
+    dtype = from_foreign(out.dtype)
+    if axes is not None and not rests and len(axes) != len(sizes.axes):
+        differs = f'the output has the sizes "{text}"'
+    elif dtype is not None and sizes.dtype is not None and dtype is not sizes.dtype:
+        differs = f"the output has dtype {dtype.name}"
+    else:
+        return
+    shown = f'ct.Array["{sizes.text}"{f", ct.{sizes.dtype.name}" if sizes.dtype else ""}]'
+    raise TypeError(f"{name}: {differs}, but its parameter `{parameter}` is annotated {shown}{why(parameter, out)}")
+
+
+def why(parameter: str, out: Out) -> str:
+    """Why a parameter is an output, where that was not said."""
+    if out.name is not None:
+        return ""
+    return (f". `{parameter}` was taken for the output, since {LAST}: name another by ct.Out(..., name=\"y\"), or add "
+            f"one, since {RETURNS}")
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+# ------------------------------------------------------------------ names
+
+
+def check_names(name: str, inputs: Sequence[str], outs: Mapping[str, Out]) -> None:
+    """TypeError for an input that has the name of a keyword of calls."""
+    for taken in ("stream", "out"):
+        if taken not in inputs or taken == "out" and not outs:
+            continue
+        what = f"{name}: parameter `{taken}` of the kernel has the name of a keyword of its function"
+        if taken == "out" and all(o.name is None for o in outs.values()):
+            others = " and ".join(f"`{n}`" for n in outs)
+            raise TypeError(f"{what}, and is no output: that is {others}, since {LAST}. If `out` is the output, write "
+                            f"ct.Out(..., name=\"out\"); otherwise rename it")
+        raise TypeError(f"{what}; rename it")
+
+
+def named_sizes(specs: Mapping[str, Any], parameters: Collection[str]) -> dict[str, str]:
+    """The named sizes of some parameters, each with the parameter that binds it."""
+    found: dict[str, str] = {}
+    for p in parameters:
+        for axis in specs[p].sizes.axes if specs[p].sizes is not None else ():
+            if axis.name is not None:
+                found.setdefault(axis.name, p)
+    return found
+
+
+def sizes_of_outputs(specs: Mapping[str, Any], outs: Mapping[str, Out], inputs: Sequence[str]) -> dict[str, str]:
+    """The sizes that only outputs have, and why no rule can read them, in words."""
+    arguments = ", ".join(f"`{p}`" for p in inputs if not specs[p].constant)
+    there = named_sizes(specs, inputs)
+    found = {}
+    for n, p in named_sizes(specs, outs).items():
+        if n not in there:
+            other = "" if outs[p].name is not None else (f" {LAST}. If another is the output, name it by ct.Out(..., "
+                                                         f"name=...); otherwise")
+            found[n] = (f"a size of `{p}`, which is the output and not there yet;{other} write {n} into the annotation "
+                        f"of an argument{f' ({arguments})' * bool(arguments)}")
+    return found
+
+
+# ------------------------------------------------------------------ after an error
+
+
+def instead(f: TileFunction, inputs: Sequence[Any]) -> TypeError | None:
+    """The error of a call whose unnamed outputs should be other parameters: with these the kernel can be typed for the
+    caller's arguments, and stores to each output. None if there are no such parameters.
+    """
+    unnamed = [o for o in f.outputs if o.out.name is None]
+    named = {o.name: o.out for o in f.outputs if o.out.name is not None}
+    free = may_be_outputs(f.kernel, f.given.get("defaults") or {}, named)
+    now = [o.name for o in unnamed]
+    for other in itertools.islice(itertools.combinations(free, len(unnamed)), MOST_TRIED):
+        if list(other) != now and _would_do(f, unnamed, other, named, inputs):
+            wrong, right = ", ".join(f"`{n}`" for n in now if n not in other), [n for n in other if n not in now]
+            verb = "was" if "," not in wrong else "were"
+            written = ", ".join(f'ct.Out(..., name="{n}")' for n in right)
+            stored = ", ".join(f"`{n}`" for n in right)
+            return TypeError(f"{f.__name__}(): {wrong} {verb} taken for the output, since {LAST}; but the kernel "
+                             f"stores to {stored}: write {written}")
+    return None
+
+
+def _would_do(f: TileFunction, unnamed: Sequence[Any], other: Sequence[str], named: Mapping[str, Out],
+              inputs: Sequence[Any]) -> bool:
+    """Whether a function with these outputs could be called with the arguments, in their order."""
+    outs = [*named.values(), *(renamed(o.out, n) for o, n in zip(unnamed, other))]
+    from cutile.compilation.array_spec import Sample  # loaded when it is needed
+
+    try:
+        g = f._redeclared(out=outs)
+        bound = bind(g, dict(zip(g.parameters, inputs, strict=True)))
+        for o in g.outputs:
+            p = planned(bound, o)
+            bound.values[o.name] = Sample(p.shape, p.dtype)
+        program = g.kernel.program(g.kernel.classify(tuple(bound.values[n] for n in g.kernel.names))).kernel
+    except Exception:  # whatever it is, these are not the outputs
+        return False
+    written = {program.param_names[program.params.index(p)] for p in first_writes(program)}
+    return written >= {o.name for o in g.outputs}
+
+
+def renamed(out: Out, name: str) -> Out:
+    return Out(out.shape, out.dtype, out.fill, out.like, out.device, name)
