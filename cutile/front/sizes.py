@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cutile._support.structs import cached, structure
-from cutile.dtypes import from_foreign
+from cutile.dtypes import INFO, from_foreign
 
 FUNCTIONS = {"cdiv": lambda x, y: -(-x // y), "min": min, "max": max}
 MAX_LENGTH = 1000  # characters of an item
@@ -95,6 +95,15 @@ def split(text: str) -> list[str]:
     return [i for i in items if i]
 
 
+def _without_commas(text: str) -> str:
+    """The text with spaces in the place of commas that stand between items."""
+    depth, out = 0, []
+    for c in text:
+        depth += (c in "([") - (c in ")]")
+        out.append(" " if c == "," and depth <= 0 else c)
+    return " ".join("".join(out).split()) if "," in text and out != list(text) else text
+
+
 def is_name(text: str) -> bool:
     return text.isidentifier() and not keyword.iskeyword(text) and text not in FUNCTIONS and text != "_"
 
@@ -116,6 +125,8 @@ class Axis:
 
 def axes_of(text: str) -> tuple[Axis, ...]:
     """The items of a text as axes. ValueError for what is no size, and for more than one `*name`."""
+    if (spaced := _without_commas(text)) != text:
+        raise ValueError(f"{text!r} is no list of sizes: spaces separate them, not commas; write {spaced!r}")
     axes = tuple(map(_axis, split(text)))
     if sum(a.rest for a in axes) > 1:
         raise ValueError(f"{text!r} has more than one item with *, which stands for all sizes that others leave over")
@@ -186,7 +197,7 @@ class Sizes:
             raise TypeError(f'sizes are text such as "M K", not {text!r:.100}')
         found = None if dtype is None else from_foreign(dtype)
         if dtype is not None and found is None:
-            raise TypeError(f"{dtype!r:.100} is no dtype")
+            raise TypeError(f"{dtype!r:.100} is no dtype{_instead_of_dtype(text, dtype)}")
         self.text, self.dtype = text, found
         self.axes  # noqa: B018 - an error shows where the text is
 
@@ -211,6 +222,24 @@ class Sizes:
         return f"Sizes({self.text!r}{'' if self.dtype is None else f', {self.dtype.name}'})"
 
 
+def _instead_of_dtype(text: str, dtype: Any) -> str:
+    """What to write where text, or one size too many, stands in the place of a dtype."""
+    if not isinstance(dtype, str | int):
+        return ""
+    if dtype in NAMED:
+        return f"; write ct.{dtype}, without quotes"
+    return f'; one text holds all sizes, with spaces between them: "{text} {dtype}"'
+
+
+NAMED = {d.name for d in INFO}
+
+
 def sizes_of(item: Any) -> Sizes:
     """The sizes in the brackets of `ct.Array[...]`."""
+    if isinstance(item, int) or isinstance(item, tuple) and any(isinstance(i, int) for i in item[:1]):
+        items = item if isinstance(item, tuple) else (item,)
+        raise TypeError(f'sizes are text: ct.Array["{" ".join(map(str, items))}"], not ct.Array[{item!r:.100}]')
+    if isinstance(item, tuple) and len(item) > 2:
+        raise TypeError(f"ct.Array takes one text with all sizes, and perhaps a dtype: ct.Array["
+                        f'"{" ".join(str(i) for i in item if not from_foreign(i))}"]')
     return Sizes(*item) if isinstance(item, tuple) and 1 <= len(item) <= 2 else Sizes(item)

@@ -36,6 +36,16 @@ def test_what_is_no_size(text):
         ct.Array[text]
 
 
+@pytest.mark.parametrize("items, message", [
+    (("M, N",), "spaces separate them, not commas; write 'M N'"), (("cdiv(M, 2),N",), "write 'cdiv(M, 2) N'"),
+    (("M", "N"), '"M N"'), (("M", 4), '"M 4"'), (("M", "N", "K"), r'ct.Array\["M N K"\]'),
+    (("M", "N", ct.float32), r'ct.Array\["M N"\]'), ((32, 64), r'ct.Array\["32 64"\], not ct.Array\[\(32, 64\)\]'),
+    ((32,), r'ct.Array\["32"\]'), (("M", "float32"), "write ct.float32, without quotes")])
+def test_how_to_write_several_sizes(items, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        ct.Array[items if len(items) > 1 else items[0]]
+
+
 def test_axes():
     a, b, c, d, e = axes_of("*batch =N _ 3 M+1")
     assert (a.name, a.rest) == ("batch", True) and (b.name, b.rest) == ("N", False) and (c.name, c.size) == (None, None)
