@@ -37,7 +37,7 @@ def test_what_is_no_size(text):
 
 
 @pytest.mark.parametrize("items, message", [
-    (("M, N",), "spaces separate them, not commas; write 'M N'"), (("cdiv(M, 2),N",), "write 'cdiv(M, 2) N'"),
+    (("M, N",), "spaces separate them, not commas; write 'M N'"), (("cdiv(M, 2),N",), r"write 'cdiv\(M, 2\) N'"),
     (("M", "N"), '"M N"'), (("M", 4), '"M 4"'), (("M", "N", "K"), r'ct.Array\["M N K"\]'),
     (("M", "N", ct.float32), r'ct.Array\["M N"\]'), ((32, 64), r'ct.Array\["32 64"\], not ct.Array\[\(32, 64\)\]'),
     ((32,), r'ct.Array\["32"\]'), (("M", "float32"), "write ct.float32, without quotes")])
