@@ -100,7 +100,7 @@ TESTED_ELSEWHERE = {
     "ops/_options": ("ops/test_arithmetic.py", "arithmetic has all the options"),
     "ops/_parameter_docs": ("ops/test_documentation.py", "a table, whose rows are compared with the ops there"),
     "ops/_promotion": ("ops/test_arithmetic.py", "operands are brought together by it"),
-    "pictures/gpus": ("pictures/test_data.py", "the data has them"),
+    "analysis/gpus": ("functions/test_profiling.py", "profiles compare with them"),
     "runtime/array_ref": ("runtime/test_arrays.py", "readers are tested by the descriptions that they give"),
     "runtime/restoring": ("test_tune.py", "only searches put arrays back"),
 }

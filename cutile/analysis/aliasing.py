@@ -27,7 +27,7 @@ from cutile.ir.nodes import (
     Yield,
     regions_of,
 )
-from cutile.ops._op import ATOMIC, WRITE
+from cutile.ops._op import ATOMIC, READ, WRITE
 from cutile.types import ArrayType, ListType, TileType
 
 
@@ -44,6 +44,13 @@ def first_writes(kernel: Kernel) -> dict[Value, Op]:
         if a.effect in (WRITE, ATOMIC):
             found.setdefault(classes.find(a.op.operands[0]), a.op)
     return {p: found[c] for p in kernel.params if _is_memory(p) and (c := classes.find(p)) in found}
+
+
+def read_params(kernel: Kernel) -> frozenset[Value]:
+    """The array and list parameters that a load or atomic may reach."""
+    classes = _classes(kernel)
+    found = {classes.find(a.op.operands[0]) for a in accesses(kernel).values() if a.effect in (READ, ATOMIC)}
+    return frozenset(p for p in kernel.params if _is_memory(p) and classes.find(p) in found)
 
 
 def is_written(kernel: Kernel) -> Callable[[Value], bool]:

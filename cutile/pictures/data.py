@@ -19,7 +19,7 @@ from cutile.ir.walk import walk
 from cutile.ops._op import READ, WRITE
 from cutile.pictures.cells import Cells
 from cutile.pictures.form import VERSION
-from cutile.pictures.gpus import GPUS
+from cutile.analysis.gpus import GPUS
 from cutile.pictures.record import AccessTotals, Recorder, item_bytes
 from cutile.pictures.trace import Trace
 from cutile.types import PaddingMode

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import cutile as ct
-from cutile.analysis.aliasing import first_writes, is_written, memory_classes, written_params
+from cutile.analysis.aliasing import first_writes, is_written, memory_classes, read_params, written_params
 from cutile.types import ListType
 from tests.front.compiling import A1, I32, typed
 
@@ -59,6 +59,11 @@ def by_none(a, b, arrays, n):
     print(ct.load(arrays[n], 0, ()))
 
 
+def by_store_of_load(a, b, arrays, n):
+    x = b if n > 0 else arrays[0]
+    ct.store(a, 0, ct.load(x.slice(0, 0, n), 0, 8))
+
+
 WRITTEN = {by_branch: "ab", by_loop: "ab", by_item: "arrays", by_none: ""}
 
 
@@ -70,6 +75,17 @@ def test_written_parameters(fn):
     found = {name for p, name in zip(kernel.params, kernel.param_names) if p in written_params(kernel)}
     assert found == ({want} if want == "arrays" else set(want))
     assert not is_written(kernel)(kernel.params[3])  # a number
+
+
+READ = {by_none: {"a", "b", "arrays"}, by_raw_memory: {"a"}}
+
+
+@pytest.mark.parametrize("fn", [by_store_of_load, by_slice, by_scatter, by_view, by_item, *READ],
+                         ids=lambda f: f.__name__)
+def test_read_parameters(fn):
+    kernel = typed(fn, A1, A1, ListType(A1), I32)
+    found = {name for p, name in zip(kernel.params, kernel.param_names) if p in read_params(kernel)}
+    assert found == READ.get(fn, {"b", "arrays"} if fn is by_store_of_load else set())
 
 
 def test_the_first_write_of_a_parameter():

@@ -23,3 +23,15 @@ GPUS = [
     _gpu("A100 80GB SXM", 2.039 * T, 19.5 * T, 9.7 * T, 156 * T, 312 * T, None, 624 * T, 19.5 * T),
     _gpu("RTX 4090", 1.008 * T, 82.6 * T, 1.29 * T, 82.6 * T, 165.2 * T, 330.3 * T, 660.6 * T, 1.29 * T),
 ]
+_NAMES = {"NVIDIA H200": "H200", "NVIDIA H100 80GB HBM3": "H100 SXM", "NVIDIA A100-SXM4-80GB": "A100 80GB SXM",
+          "NVIDIA GeForce RTX 4090": "RTX 4090"}  # as the driver calls them
+
+
+def of_name(name: str) -> dict | None:
+    """The figures of a GPU that the driver calls so; None for one that is not listed, such as a part of a GPU."""
+    return next((g for g in GPUS if g["name"] == _NAMES.get(name)), None)
+
+
+def peak(gpu: dict, work: str) -> float | None:
+    """Operations a second of a GPU at a kind of work such as "matrix float16"; None where the data sheet has none."""
+    return gpu["peaks"].get(work, None if work.startswith("matrix") else gpu["other"])
