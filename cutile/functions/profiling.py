@@ -260,8 +260,9 @@ def _estimated(kernel: Any, grid: tuple[int, int, int], arguments: tuple) -> Cou
 def _bytes_of_arrays(kernel: Any, arguments: tuple) -> int:
     """The bytes of the arrays that a kernel reads, and of those that it writes; of lists and tuples those of all."""
     program = kernel.program(kernel.classify(arguments)).kernel
-    times = Counter(name for reached in (read_params(program), written_params(program)) for name in {n.partition("[")[0] for p, n in zip(program.params, program.param_names)
-                                 if p in reached})
+    named = {p: n.partition("[")[0] for p, n in zip(program.params, program.param_names)}
+    times = Counter(name for reached in (read_params(program), written_params(program))
+                    for name in {named[p] for p in reached})
     return sum(times[name] * prod(r.shape) * r.dtype.bitwidth // 8
                for name, value in zip(kernel.names, arguments) if times[name]
                for _, x in arrays_in(value, "") if (r := array_of(x)) is not None)

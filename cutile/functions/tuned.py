@@ -323,6 +323,124 @@ class Tuned:
         self._store.keep(found)
         return found
 
+    # -------------------------------------------------------------- without searching
+
+    def compile(self, *specs: Any, target: Any = None, hints: Mapping[str, Any] | None = None, **named: Any) -> Any:
+        """Compile for arguments of these kinds, as functions made by `ct.jit` do, without running anything.
+
+        Parameters
+        ----------
+        *specs
+            The arguments of a call, without what is tuned.
+        target : str, optional
+            Such as "sm_90". None: as for functions made by `ct.jit`.
+        hints : dict, optional
+            Other options of the kernel.
+        **named
+            Arguments by name. What is tuned is given here, as in `f.compile(x, **f.best(x))`. Where it is not, the
+            result of a search for such arrays is taken, if one is kept.
+
+        Returns
+        -------
+        CompiledFunction
+
+        Raises
+        ------
+        TypeError
+            No configuration is given, and none is kept.
+
+        Notes
+        -----
+        [CPL-1, TUN-12]
+        """
+        from cutile.functions.compiled import compile_function
+
+        given = {n: v for n, v in named.items() if n in self._config_keys()}
+        if not given:
+            given = self._kept(specs, named)
+        f, values = self.configured(given)
+        rest = {n: v for n, v in named.items() if n not in given}
+        passed = {**self.call_arguments(f, specs, rest), **values}
+        return compile_function(f, (), passed, target, hints)
+
+    def compile_all(self, configs: Sequence[Config] | None = None, specs: Sequence[Any] = (), *,
+                    targets: Sequence[Any] | None = None, threads: int | None = None, errors: str = "raise",
+                    quiet: bool = True) -> list[Any]:
+        """Compile many configurations at once, and for each of some targets.
+
+        Parameters
+        ----------
+        configs : sequence of dict, optional
+            The configurations. None: those that are tuned.
+        specs : sequence, default ()
+            The arguments of a call, without what is tuned.
+        targets : sequence of str, optional
+            The targets. None: as for `compile`.
+        threads : int, optional
+            As for `ct.compile_all`.
+        errors : {"raise", "collect"}, default "raise"
+            As for `ct.compile_all`.
+        quiet : bool, default True
+            As for `ct.compile_all`.
+
+        Returns
+        -------
+        list of CompiledFunction
+            In the order of the configurations; those of one configuration for all targets stand together.
+
+        Notes
+        -----
+        [CPL-5, TUN-12]
+        """
+        from cutile.functions.compile_all import compile_all
+
+        wanted = self.configs_for(tuple(specs), {}) if configs is None else list(configs)
+        self._check_keys(wanted)
+        return compile_all([(self, tuple(specs), {**c, "target": t}) for c in wanted for t in targets or [None]],
+                           threads=threads, errors=errors, quiet=quiet)
+
+    def profile(self, *args: Any, **named: Any) -> Any:
+        """Profile a call with the configuration that is found for it.
+
+        Parameters
+        ----------
+        *args
+            The arguments of the call.
+        **named
+            Those by name.
+
+        Returns
+        -------
+        Profile
+            What the call moves, computes and takes: a `ct.testing.Profile` [BEN-8].
+        """
+        from cutile.functions.profiling import profile
+
+        return profile(self, args, named=named)
+
+    def _config_keys(self) -> tuple[str, ...]:
+        """What configurations give, hints too."""
+        configs = self.settings.configs
+        if callable(configs):
+            return (*self._tunable(), *HINTS)
+        return tuple(dict.fromkeys(k for c in configs for k in c))
+
+    def _kept(self, args: tuple, named: Mapping[str, Any]) -> Config:
+        """The configuration that a search found for such arguments; TypeError if there is none."""
+        try:
+            key = key_of(self, args, named)
+            config = self._found.get(key) or getattr(self._store.get(key), "best", None)
+        except Exception:  # no arrays, such as ArraySpecs
+            config = None
+        if config is None:
+            keys = ", ".join(f"{k}=..." for k in self._config_keys())
+            raise refusal(TypeError(
+                f"{self.__name__}: to compile a tuned function, give a configuration by name ({keys}), or arrays for "
+                f"which a search has run: {self.__name__}.best(...) returns one"))
+        return config
+
+    # -------------------------------------------------------------- files
+
     def load(self, path: Any) -> None:
         """Use the results in a file that `export` wrote. They count before those on disk.
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cutile._support.notebook import cell_name
+from cutile.analysis.gpus import GPUS
 from cutile.errors import Span, TileSanitizerError, lines_of
 from cutile.interp.profile.report import operations
 from cutile.interp.traces.elements import Numbering
@@ -19,7 +20,6 @@ from cutile.ir.walk import walk
 from cutile.ops._op import READ, WRITE
 from cutile.pictures.cells import Cells
 from cutile.pictures.form import VERSION
-from cutile.analysis.gpus import GPUS
 from cutile.pictures.record import AccessTotals, Recorder, item_bytes
 from cutile.pictures.trace import Trace
 from cutile.types import PaddingMode

@@ -14,6 +14,7 @@ from cutile.functions import tuning_search, tuning_store
 from cutile.tune.candidates import Candidate
 from tests.functions.kernels import scaled_kernel
 from tests.functions.shows import shows
+from tests.gpu.tileir.tool import needs_tool
 
 X = np.arange(100, dtype=np.float32)
 TILES = [{"TILE": t} for t in (4, 16, 32)]
@@ -570,3 +571,61 @@ def test_tuned_kernels_are_not_launched():
 def test_tuned_functions_as_objects():
     f = tuned()
     assert f.__wrapped__ is not None and "tuned" in repr(f) and f.__name__ == "scaled"
+
+
+# ------------------------------------------------------------------ compiled and profiled like other functions
+
+
+SPEC = ct.ArraySpec("N", ct.float32)
+
+
+@needs_tool
+@shows("TUN-12.compile")
+def test_compiled_without_a_search(times):
+    """By a configuration that is given: constants and hints; what `ct.jit` would make of them."""
+    f = tuned([{"TILE": 4, "occupancy": 2}, {"TILE": 16}])
+    got = f.compile(SPEC, ct.float32, TILE=16, target="sm_90")
+    plain = f.function.compile(SPEC, ct.float32, TILE=16, target="sm_90")
+    assert isinstance(got, ct.CompiledFunction) and got.cubin == plain.cubin and got.symbol == plain.symbol
+    hinted = f.compile(SPEC, factor=2.0, TILE=4, occupancy=2, target="sm_90")
+    assert "occupancy = 2" in hinted.text("tileir") and not times["tried"]
+    each = f.compile_all(specs=(SPEC, ct.float32), targets=["sm_90", "sm_100"])
+    assert [c.target for c in each] == ["sm_90", "sm_100"] * 2 and each[2].symbol == got.symbol
+    assert "occupancy = 2" in each[0].text("tileir") and "occupancy" not in each[2].text("tileir")
+    [wrong, right] = f.compile_all([{"TILE": 3}, {"TILE": 16}], (SPEC, ct.float32), targets=["sm_90"], errors="collect")
+    assert type(wrong) is ct.TileTypeError and right.symbol == got.symbol
+    assert [type(c) for c in ct.compile_all([(f, (SPEC, 2.0), {"TILE": 4, "target": "sm_90"})])] == [type(got)]
+    with pytest.raises(ValueError, match="TIEL cannot be tuned; did you mean TILE"):
+        f.compile_all([{"TIEL": 4}], (SPEC, ct.float32))
+
+
+@needs_tool
+def test_factories_are_compiled():
+    f = ct.autotune([{"tile": 4}, {"tile": 16}], quiet=True, timeout_s=None)(
+        ct.jit(factory, grid=lambda N: (N // 4,), out=ct.Out("N")))
+    made = f.compile(SPEC, tile=16, target="sm_90")
+    assert made.cubin == f.function(16).compile(SPEC, target="sm_90").cubin
+    assert len(f.compile_all(specs=(SPEC,), targets=["sm_90"])) == 2
+
+
+@needs_tool
+@shows("TUN-12.kept")
+def test_what_a_search_found_is_compiled(times):
+    times[16] = 1.0
+    f = tuned()
+    with pytest.raises(TypeError, match=r"scaled: to compile a tuned function, give a configuration by name \(TILE=...\), "
+                                        r"or arrays for which a search has run: scaled.best"):
+        f.compile(X, 2.0, target="sm_90")
+    assert not times["tried"]
+    f(X, 2.0)
+    count = len(times["tried"])
+    for g in (f, tuned()):  # the other one finds it on disk
+        assert g.compile(X, 3.0, target="sm_90").symbol == f.compile(SPEC, 3.0, TILE=16, target="sm_90").symbol
+    with pytest.raises(TypeError, match="give a configuration by name"):
+        f.compile(SPEC, 3.0, target="sm_90")
+    assert len(times["tried"]) == count
+
+
+def test_profiles(times):
+    times[16] = 1.0
+    assert tuned().profile(X, 2.0).operations == {"other float32": 112}  # seven tiles of 16

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import cutile as ct
+from cutile.analysis.gpus import GPUS
 from cutile.pictures.data import data
 from cutile.pictures.form import problems
-from cutile.analysis.gpus import GPUS
 from cutile.pictures.html import page
 from cutile.pictures.trace import trace
 from tests.test_examples import EXAMPLES, LAUNCHING, NEEDS
