@@ -613,8 +613,8 @@ def test_factories_are_compiled():
 def test_what_a_search_found_is_compiled(times):
     times[16] = 1.0
     f = tuned()
-    with pytest.raises(TypeError, match=r"scaled: to compile a tuned function, give a configuration by name \(TILE=...\), "
-                                        r"or arrays for which a search has run: scaled.best"):
+    with pytest.raises(TypeError, match=r"scaled: to compile a tuned function, give a configuration by name "
+                                        r"\(TILE=...\), or arrays for which a search has run: scaled.best"):
         f.compile(X, 2.0, target="sm_90")
     assert not times["tried"]
     f(X, 2.0)
