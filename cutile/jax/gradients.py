@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+from cutile.runtime import gradients
 
 
 def custom_vjp(function: Callable, backward: Callable) -> Callable:
@@ -18,7 +20,8 @@ def custom_vjp(function: Callable, backward: Callable) -> Callable:
     function : a function by `ct.jit` that declares outputs
     backward : a function by `ct.jit`, or another one. Its parameters are named after those of `function`, after its
         outputs, and grad_<output>; the outputs of a tile function are named grad_<input>. Another function returns a
-        dictionary of gradients by input; inputs that it does not name have gradient zero
+        dictionary with a gradient for each array of floats among the inputs, or None for 0. What custom_vjp returned
+        may be a backward, too, for derivatives of gradients
 
     Returns
     -------
@@ -28,11 +31,13 @@ def custom_vjp(function: Callable, backward: Callable) -> Callable:
     ------
     TypeError
         the function is none by ct.jit or declares no outputs, or backward asks for a name that is neither parameter,
-        output nor gradient
+        output nor gradient. While JAX differentiates: backward returns no dictionary, one with other keys, or one
+        that lacks an input
 
     Notes
     -----
-    [JC-10] Arrays of NumPy become arrays of JAX. Numbers and other arguments that are no arrays count as constants.
+    [JC-10] Arrays of NumPy become arrays of JAX. Numbers and other arguments that are no arrays count as constants. A
+    gradient is converted to the dtype of its input. Gradients can be differentiated if backward can be.
 
     Examples
     --------
@@ -45,12 +50,10 @@ def custom_vjp(function: Callable, backward: Callable) -> Callable:
     >>> print(jax.grad(lambda x: squared(x).sum())(jax.numpy.arange(4.0)))
     [0. 2. 4. 6.]
     """
-    outputs = [o.name for o in getattr(function, "outputs", ())]
-    if not outputs:
+    if not getattr(function, "outputs", ()):
         raise TypeError(f"custom_vjp() takes a function made by ct.jit that declares outputs, not {function!r:.100}; "
                         f"jax.custom_vjp gives others a derivative")
-    inputs = list(function.parameters)
-    asked = _asked(backward, inputs, outputs)
+    asked = gradients.asked(function, backward)
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -63,50 +66,50 @@ def custom_vjp(function: Callable, backward: Callable) -> Callable:
         others = {n: v for n, v in given.items() if n not in arrays}
         # Here and not in the function, so that under shard_map JAX adds up the gradients of what all devices share.
         arrays = dict(zip(arrays, all_varying(list(arrays.values())), strict=True))
-        return _differentiable(function, backward, outputs, asked, others)(arrays)
+        return _differentiable(function, backward, asked, arrays, others)(arrays)
 
     signature = inspect.signature(function).replace(parameters=list(function.parameters.values()))
     return wrapped
 
 
-def _asked(backward: Callable, inputs: list[str], outputs: list[str]) -> list[str]:
-    """The parameters of a backward function, all of which are known."""
-    known = [*inputs, *outputs, *(f"grad_{o}" for o in outputs)]
-    own = getattr(backward, "parameters", None) or inspect.signature(backward).parameters
-    asked = [n for n in own if n in known or n not in getattr(backward, "computed", ())]
-    for n in asked:
-        if n not in known:
-            raise TypeError(f"backward takes {n}, which is no parameter, output or gradient; there are "
-                            f"{', '.join(known)}")
-    for o in getattr(backward, "outputs", ()):
-        if o.name.removeprefix("grad_") not in inputs or not o.name.startswith("grad_"):
-            raise TypeError(f"output {o.name} of backward is no gradient; those are named "
-                            f"{', '.join(f'grad_{n}' for n in inputs)}")
-    return asked
-
-
-def _differentiable(function: Callable, backward: Callable, outputs: list[str], asked: list[str],
+def _differentiable(function: Callable, backward: Callable, asked: Sequence[str], arrays: Mapping[str, Any],
                     others: Mapping[str, Any]) -> Callable:
-    """The function of a dictionary of arrays, with a derivative; all other arguments are given."""
+    """The function of a dictionary of such arrays, with a derivative; all other arguments are given."""
     import jax
 
-    def forward(arrays: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        found = function(**arrays, **others)
-        values = {**arrays, **dict(zip(outputs, found if isinstance(found, tuple) else (found,), strict=True))}
-        kept = {n: values[n] for n in asked if n in values}
-        return found, (kept, {n: jax.ShapeDtypeStruct(v.shape, v.dtype) for n, v in arrays.items()})
+    outputs = [o.name for o in function.outputs]
+    dtypes = {n: a.dtype for n, a in arrays.items()}
 
-    def gradients(saved: Any, given: Any) -> tuple[dict[str, Any]]:
-        kept, arrays = saved
+    def forward(arrays: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        found = f(arrays)  # so that derivatives of gradients find the derivative of an output, too
+        values = {**arrays, **dict(zip(outputs, found if isinstance(found, tuple) else (found,), strict=True))}
+        return found, {n: values[n] for n in asked if n in values}
+
+    def backwards(kept: dict[str, Any], given: Any) -> tuple[dict[str, Any]]:
         given = given if isinstance(given, tuple) else (given,)
-        grads = {f"grad_{o}": jax.numpy.asarray(g) for o, g in zip(outputs, given, strict=True)}
-        values = {**others, **kept, **grads}
+        values = {**others, **kept, **{f"grad_{o}": _array(g) for o, g in zip(outputs, given, strict=True)}}
         found = backward(**{n: values[n] for n in asked if n in values})
-        if not isinstance(found, Mapping):
-            names = [o.name.removeprefix("grad_") for o in backward.outputs]
-            found = dict(zip(names, found if isinstance(found, tuple) else (found,), strict=True))
-        return ({n: found.get(n) for n in arrays},)
+        floating = [n for n, dtype in dtypes.items() if jax.numpy.issubdtype(dtype, np.inexact)]
+        found = gradients.by_input(function, backward, found, floating)
+        return ({n: _converted(found.get(n), dtype) for n, dtype in dtypes.items()},)
 
     f = jax.custom_vjp(lambda arrays: function(**arrays, **others))
-    f.defvjp(forward, gradients)
+    f.defvjp(forward, backwards)
     return f
+
+
+def _array(gradient: Any) -> Any:
+    """The gradient of an output as an array of JAX. That of integers, whose dtype has no numbers, is 0."""
+    import jax
+
+    if gradient.dtype == jax.dtypes.float0:
+        return jax.numpy.zeros(gradient.shape, np.float32)
+    return jax.numpy.asarray(gradient)
+
+
+def _converted(gradient: Any, dtype: Any) -> Any:
+    """The gradient of an input, which has the input's dtype."""
+    import jax
+
+    same = gradient is None or getattr(gradient, "dtype", None) == dtype
+    return gradient if same else jax.numpy.asarray(gradient, dtype)

@@ -74,17 +74,77 @@ def test_several_outputs_and_inputs_without_gradient():
     f = custom_vjp(both, lambda i, grad_total, grad_product: {"x": grad_total + i * grad_product})
     x, i = jnp.asarray(X[1]), jnp.arange(N, dtype=jnp.int32)
     assert np.array_equal(jax.grad(lambda x: sum(map(jnp.sum, f(x, i))))(x), 1 + np.arange(N))
+    f = custom_vjp(both, lambda i, grad_total, grad_product: {"x": grad_total + i * grad_product, "i": None})
     y = jnp.asarray(X[2])
     grads = jax.grad(lambda x, y: sum(map(jnp.sum, f(x, y))), argnums=(0, 1))(x, y)
     assert np.array_equal(grads[0], 1 + X[2]) and not grads[1].any()
 
 
+@shows("JC-10.outputs")
+def test_outputs_that_serve_the_gradient():
+    """The backward function takes a result that callers do not use, and the gradient of an output of integers is 0."""
+    @ct.jit(grid=1, out=(ct.Out("N"), ct.Out("N", ct.int32)))
+    @ct.kernel
+    def rounded(x: ct.Array["N"], y, n):
+        t = ct.load(x, 0, N)
+        ct.store(y, 0, t * t)
+        ct.store(n, 0, ct.floor(t).astype(ct.int32))
+
+    f = custom_vjp(rounded, lambda n, grad_y, grad_n: {"x": 2 * n * grad_y + grad_n})
+    assert np.array_equal(jax.grad(lambda x: f(x)[0].sum())(jnp.asarray(X[0])), 2 * X[0])
+
+
+@shows("JC-10.wrong")
+@pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("found, text", [
+    ({"grad_x": 1}, "returned a gradient of 'grad_x', which is no input; did you mean x.; write {\"x\": ...}"),
+    ({}, "returned no gradient of x; write {\"x\": ...}, with None where it is 0"),
+    ((1,), "must return a dictionary of gradients by input, such as {\"x\": ...}, not tuple")])
+def test_wrong_gradients(jit, found, text):
+    f = custom_vjp(square, lambda x, grad_y: found)
+    with pytest.raises(TypeError, match=text):
+        jit(jax.grad(lambda x: f(x).sum()))(jnp.asarray(X[0]))
+
+
+@shows("JC-10.dtype")
+def test_a_gradient_has_the_dtype_of_its_input():
+    for found in (lambda x, grad_y: {"x": (2 * x * grad_y).astype(jnp.bfloat16)},
+                  lambda x, grad_y: {"x": np.arange(0, 2 * N, 2)}):
+        g = jax.grad(lambda x: custom_vjp(square, found)(x).sum())(jnp.asarray(X[0]))
+        assert g.dtype == jnp.float32 and np.array_equal(g, 2 * X[0])
+
+
+@shows("JC-10.again")
+@pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_derivatives_of_gradients(jit):
+    """By a backward in Python, or one by ct.jit that has a derivative."""
+    x = jnp.asarray(X[0])
+    again = custom_vjp(square_backward, lambda x, grad_y, grad_grad_x: {
+        "x": 2 * grad_y * grad_grad_x, "grad_y": 2 * x * grad_grad_x})
+    for backward in (lambda x, grad_y: {"x": 2 * x * grad_y}, again):
+        f = custom_vjp(square, backward)
+        first = jax.grad(lambda x: (f(x) * f(x)).sum())
+        assert np.array_equal(jit(first)(x), 4 * X[0] ** 3)
+        assert np.array_equal(jit(jax.grad(lambda x: first(x).sum()))(x), 12 * X[0] ** 2)
+        assert np.array_equal(jit(jax.jacrev(first))(x), np.diag(12 * X[0] ** 2))
+    with pytest.raises(ValueError, match="kernel square_backward has no derivative of its own; cutile.jax.custom_vjp"):
+        jit(jax.grad(lambda x: jax.grad(lambda x: squared(x).sum())(x).sum()))(x)
+
+
+@shows("JC-10.again")
+@pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_no_derivative_forwards(jit):
+    with pytest.raises(TypeError, match="forward-mode autodiff"):
+        jax.jvp(jit(squared), (X[0],), (X[0],))
+    assert np.array_equal(jit(jax.grad(jax.checkpoint(lambda x: squared(x).sum())))(jnp.asarray(X[0])), 2 * X[0])
+
+
 def test_wrong_functions():
     with pytest.raises(TypeError, match="custom_vjp.. takes a function made by ct.jit that declares outputs"):
         custom_vjp(lambda x: x, square_backward)
-    with pytest.raises(TypeError, match="backward takes grad_z, which is no .*; there are x, T, y, grad_y"):
+    with pytest.raises(TypeError, match="takes grad_z, which is no .* of square; .*; there are x, T, y, grad_y"):
         custom_vjp(square, lambda x, grad_z: {})
-    with pytest.raises(TypeError, match="output y of backward is no gradient; those are named grad_x, grad_T"):
+    with pytest.raises(TypeError, match="output y of square is no gradient; those of square are named grad_x, grad_T"):
         custom_vjp(square, square)
     with pytest.raises(TypeError, match="missing a required argument"):
         squared()

@@ -1,0 +1,71 @@
+"""Backward functions of functions by `ct.jit`: what they are given, and the gradients that they return.
+
+Their parameters are named after inputs, outputs and grad_<output> of the function. A backward that is itself made by
+`ct.jit` has outputs named grad_<input>; another one returns a dictionary of gradients by input.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from cutile.errors import refusal
+from cutile.front.advice import nearest
+
+
+def asked(function: Any, backward: Callable) -> list[str]:
+    """The parameters of the backward function of a tile function, in order.
+
+    TypeError for one that is neither an input, an output nor a gradient, and for an output that is no gradient.
+    """
+    inputs, outputs = list(function.parameters), [o.name for o in function.outputs]
+    known = [*inputs, *outputs, *(f"grad_{o}" for o in outputs)]
+    own = getattr(backward, "parameters", None) or inspect.signature(backward).parameters
+    names = [n for n in own if n in known or n not in getattr(backward, "computed", ())]
+    for n in names:
+        if n not in known:
+            raise refusal(TypeError(f"{_name(backward)} takes {n}, which is no parameter, output or gradient of "
+                                    f"{function.__name__}{_meant(n, known)}; there are {', '.join(known)}"))
+    for o in getattr(backward, "outputs", ()):
+        if o.name.removeprefix("grad_") not in inputs or not o.name.startswith("grad_"):
+            raise refusal(TypeError(f"output {o.name} of {_name(backward)} is no gradient; those of "
+                                    f"{function.__name__} are named {', '.join(f'grad_{n}' for n in inputs)}"))
+    return names
+
+
+def by_input(function: Any, backward: Callable, found: Any, wanted: Collection[str]) -> dict[str, Any]:
+    """The gradients that a backward function returned, by input. `wanted` are inputs that it must name.
+
+    TypeError if it is no dictionary, has a key that is no input, or lacks one of those.
+    """
+    outputs = getattr(backward, "outputs", None)
+    if outputs:
+        results: Sequence[Any] = found if isinstance(found, tuple | list) else (found,)
+        found = dict(zip((o.name.removeprefix("grad_") for o in outputs), results, strict=True))
+    inputs = list(function.parameters)
+    who = f"{_name(backward)}, the backward function of {function.__name__},"
+    example = "{" + ", ".join(f'"{n}": ...' for n in wanted or inputs) + "}"
+    if not isinstance(found, Mapping):
+        raise refusal(TypeError(f"{who} must return a dictionary of gradients by input, such as {example}, not "
+                                f"{type(found).__name__}"))
+    for key in found:
+        if key not in inputs:
+            raise refusal(TypeError(f"{who} returned a gradient of {key!r:.100}, which is no input"
+                                    f"{_meant(str(key).removeprefix('grad_'), inputs)}; write {example}"))
+    missing = [n for n in wanted if n not in found]
+    if missing:
+        how = (f"declare outputs named {', '.join(f'grad_{n}' for n in missing)}, or wrap it in a function that returns "
+               if outputs else "write ")
+        raise refusal(TypeError(f"{who} returned no gradient of {', '.join(missing)}; {how}{example}, with None where "
+                                f"it is 0"))
+    return dict(found)
+
+
+def _name(backward: Callable) -> str:
+    return getattr(backward, "__name__", None) or f"{backward!r:.100}"
+
+
+def _meant(name: str, known: Sequence[str]) -> str:
+    close = name if name in known else nearest(name, known)
+    return f"; did you mean {close}?" if close else ""
