@@ -277,6 +277,16 @@ def int_range(dtype: DType) -> tuple[int, int]:
     return (-(1 << (w - 1)), (1 << (w - 1)) - 1) if signed else (0, (1 << w) - 1)
 
 
+def lowest(dtype: DType) -> Any:
+    """What uninitialised elements in CPU memory are: NaN, or where a dtype has none the lowest value [JIT-7]."""
+    known = INFO[dtype]
+    if known.kind == "b":
+        return True
+    if not known.floating:
+        return int_range(dtype)[0] or int_range(dtype)[1]
+    return np.nan if np.isnan(np.asarray(np.nan, known.storage).astype(np.float64)) else -np.inf
+
+
 _FOREIGN_NAMES = {
     "bool": bool_, "bool_": bool_, "half": float16, "float": float32, "double": float64, "short": int16, "int": int32,
     "long": int64,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cutile.dtypes import INFO, DType, float4_e2m1fn, int_range, of_storage
+from cutile.dtypes import INFO, DType, float4_e2m1fn, lowest, of_storage
 from cutile.runtime.arguments import array_of
 from cutile.runtime.array_ref import ArrayRef
 from cutile.runtime.arrays import type_name
@@ -53,16 +53,6 @@ class Library:
 
 def _no_stream(first: Any) -> None:
     return None
-
-
-def lowest(dtype: DType) -> Any:
-    """What uninitialised elements in CPU memory are: NaN, or where a dtype has none the lowest value [JIT-7]."""
-    info = INFO[dtype]
-    if info.kind == "b":
-        return True
-    if not info.floating:
-        return int_range(dtype)[0] or int_range(dtype)[1]
-    return np.nan if np.isnan(np.asarray(np.nan, info.storage).astype(np.float64)) else -np.inf
 
 
 def beginning(storage: np.dtype) -> Any:

@@ -7,6 +7,8 @@
             buffer
     key     a digest of what is run
 
+    fresh   on a CPU, the numbers of the outputs that begin as no input does
+
 On a GPU parameters are those of the machine code, and `code`, `architectures`, `ends` and `symbol` have the cubins. On
 a CPU they are those of the IR, and `program` is its text.
 """
@@ -63,7 +65,10 @@ def for_cpu(call: Call) -> dict[str, Any]:
         number = 0 if array else x
         image += bytes((ctypes.c_double if not array and info(p.type.dtype).floating else ctypes.c_int64)(number))
     text = _text(call)
-    given = {**_common(call), "places": np.array(places, np.int32), "image": image, "program": zlib.compress(text)}
+    begun = {o for _, o in call.aliases}
+    fresh = [len(call.batched) + o for o in range(len(call.outputs)) if o not in begun]
+    given = {**_common(call), "places": np.array(places, np.int32), "image": image, "program": zlib.compress(text),
+             "fresh": np.array(fresh, np.int32)}
     shapes = repr([a.shape for a in call.arrays()]).encode()
     key = _digest(text or str(id(call.program)).encode(), shapes, *map(bytes, given.values()))
     host.remember(key, compiled(call.program))

@@ -20,7 +20,8 @@ ALIGNMENT = 16  # bytes: what the code relies on, and the handler tests
 
 @dataclass
 class OutputPlaceholder:
-    """An output buffer to allocate, by shape and dtype. Elements that the kernel does not store are undefined.
+    """An output buffer to allocate, by shape and dtype. Elements that the kernel does not store are undetermined, on a
+    CPU NaN or the lowest integer.
 
     Parameters
     ----------

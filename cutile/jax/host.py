@@ -15,7 +15,7 @@ import numpy as np
 from cutile._support import float_mode
 from cutile._support.lru import LruDict
 from cutile._support.structs import structure
-from cutile.dtypes import INFO, info
+from cutile.dtypes import INFO, info, lowest
 from cutile.errors import TileError, for_users
 from cutile.interp import CompiledKernel, HostLaunch
 from cutile.ir.nodes import Value
@@ -31,12 +31,14 @@ class _Known:
 
     given   for each parameter the number of its buffer, its rank and its dtype, or the number that it is
     items   for each item of the batch, its offset in bytes in each buffer
+    fresh   for each output that begins as no input does, its buffer, its dtype and what its elements begin as
     """
 
     launch: HostLaunch
     grid: tuple[int, int, int]
     given: Sequence[Any]
     items: Sequence[Sequence[int]]
+    fresh: Sequence[tuple[int, np.dtype, Any]]
     used: bool = False  # by a recent call (see LruDict)
 
 
@@ -86,6 +88,8 @@ def _run(attributes: Mapping[str, bytes], buffers: Sequence[Buffer]) -> None:
         known = _understood(attributes, len(buffers))
         _known.keep(attributes["key"], known)
     known.used = True
+    for place, dtype, value in known.fresh:
+        _array(buffers[place], 0, len(buffers[place][1]), dtype).fill(value)
     for offsets in known.items:
         values = [_array(buffers[g[0]], offsets[g[0]], *g[1:]) if type(g) is tuple else g for g in known.given]
         known.launch.run(known.grid, None, values, False)
@@ -101,7 +105,10 @@ def _understood(attributes: Mapping[str, bytes], buffers: int) -> _Known:
              (place, p.type.ndim, INFO[p.type.dtype].storage)
              for i, (p, place) in enumerate(zip(kernel.kernel.params, places, strict=True))]
     x, y, z = np.frombuffer(attributes["grid"], np.int64).tolist()
-    return _Known(HostLaunch(kernel, repeatable=True), (x, y, z), given, _items(attributes, buffers))
+    dtypes = dict(zip(places, (p.type.dtype for p in kernel.kernel.params), strict=True))
+    fresh = [(i, INFO[dtypes[i]].storage, np.asarray(lowest(dtypes[i])).astype(INFO[dtypes[i]].storage))
+             for i in np.frombuffer(attributes.get("fresh", b""), np.int32).tolist()]
+    return _Known(HostLaunch(kernel, repeatable=True), (x, y, z), given, _items(attributes, buffers), fresh)
 
 
 def _from_text(attributes: Mapping[str, bytes]) -> CompiledKernel:

@@ -5,7 +5,7 @@ import pytest
 
 import cutile as ct
 from tests.functions.shows import shows
-from tests.jax.kernels import N, accumulate, add, scale
+from tests.jax.kernels import N, accumulate, add, first_half, scale
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -38,6 +38,8 @@ def test_without_handlers(no_handlers, jit):
     nested = jax.vmap(jax.vmap(f, in_axes=(None, 0)), in_axes=(0, None))
     assert np.array_equal(jit(nested)(X, X + 1), X[:, None] + X[None] + 1)
     assert np.array_equal(jit(jax.vmap(g, in_axes=(None, 0)))(Y, X), X + Y)
+    half = jit(lambda x: cutile_call((1,), first_half, (x, out())))(Y)
+    assert np.array_equal(half, np.where(np.arange(N) < N // 2, Y, np.nan), equal_nan=True)
     if jit is jax.jit:
         assert "callback" in f.lower(X[0], Y).as_text()
 

@@ -9,7 +9,7 @@ import pytest
 
 import cutile as ct
 from tests.functions.shows import shows
-from tests.jax.kernels import N, accumulate, add, copy, fill, scale
+from tests.jax.kernels import N, accumulate, add, copy, fill, first_half, scale
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -132,6 +132,21 @@ def test_the_inputs_of_a_call_are_not_kept():
     del x
     gc.collect()
     assert gone() is None
+
+
+@shows("JC-14.fresh")
+@either
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int8", "uint16", "bool"])
+def test_elements_that_no_block_stores(jit, dtype):
+    """They are what they are in arrays of NumPy, in each item of a batch. An input that is an output keeps them."""
+    x = jnp.ones((3, N), dtype)
+    function = ct.jit(first_half, grid=1, out=ct.Out(like="x"))
+    expected = function(np.asarray(x[0]))
+    assert np.array_equal(np.asarray(jit(function)(x[0])).view(np.uint8), expected.view(np.uint8))
+    batch = jit(jax.vmap(lambda x: cutile_call((1,), first_half, (x, out(dtype=dtype)))))(x)
+    assert np.array_equal(np.asarray(batch).view(np.uint8), np.stack([expected] * 3).view(np.uint8))
+    zeros = jit(lambda x: cutile_call((1,), first_half, (x, InputOutput(jnp.zeros_like(x)))))(x[0])
+    assert zeros.astype(int).tolist() == [1] * (N // 2) + [0] * (N // 2)
 
 
 # ------------------------------------------------------------------ batches
