@@ -55,8 +55,8 @@ def by_input(function: Any, backward: Callable, found: Any, wanted: Collection[s
                                     f"{_meant(str(key).removeprefix('grad_'), inputs)}; write {example}"))
     missing = [n for n in wanted if n not in found]
     if missing:
-        how = (f"declare outputs named {', '.join(f'grad_{n}' for n in missing)}, or wrap it in a function that returns "
-               if outputs else "write ")
+        names = ", ".join(f"grad_{n}" for n in missing)
+        how = f"declare outputs named {names}, or wrap it in a function that returns " if outputs else "write "
         raise refusal(TypeError(f"{who} returned no gradient of {', '.join(missing)}; {how}{example}, with None where "
                                 f"it is 0"))
     return dict(found)

@@ -5,6 +5,8 @@ import pytest
 import cutile as ct
 from cutile.runtime.gradients import asked, by_input
 
+N = 8
+
 
 @ct.jit(grid=1, out=(ct.Out("N"), ct.Out("N")))
 @ct.kernel
