@@ -107,28 +107,35 @@ def test_wrong_gradients(jit, found, text):
 
 
 @shows("JC-10.dtype")
-def test_a_gradient_has_the_dtype_of_its_input():
-    for found in (lambda x, grad_y: {"x": (2 * x * grad_y).astype(jnp.bfloat16)},
-                  lambda x, grad_y: {"x": np.arange(0, 2 * N, 2)}):
-        g = jax.grad(lambda x: custom_vjp(square, found)(x).sum())(jnp.asarray(X[0]))
-        assert g.dtype == jnp.float32 and np.array_equal(g, 2 * X[0])
+@pytest.mark.parametrize("backward", [lambda x, grad_y: {"x": (2 * x * grad_y).astype(jnp.bfloat16)},
+                                      lambda x, grad_y: {"x": np.arange(0, 2 * N, 2)}])
+def test_a_gradient_has_the_dtype_of_its_input(backward):
+    f = custom_vjp(square, backward)
+    g = jax.grad(lambda x: f(x).sum())(jnp.asarray(X[0]))
+    assert g.dtype == jnp.float32 and np.array_equal(g, 2 * X[0])
+
+
+again = custom_vjp(square_backward, lambda x, grad_y, grad_grad_x: {
+    "x": 2 * grad_y * grad_grad_x, "grad_y": 2 * x * grad_grad_x})
 
 
 @shows("JC-10.again")
 @pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
-def test_derivatives_of_gradients(jit):
+@pytest.mark.parametrize("backward", [lambda x, grad_y: {"x": 2 * x * grad_y}, again], ids=["python", "kernel"])
+def test_derivatives_of_gradients(jit, backward):
     """By a backward in Python, or one by ct.jit that has a derivative."""
-    x = jnp.asarray(X[0])
-    again = custom_vjp(square_backward, lambda x, grad_y, grad_grad_x: {
-        "x": 2 * grad_y * grad_grad_x, "grad_y": 2 * x * grad_grad_x})
-    for backward in (lambda x, grad_y: {"x": 2 * x * grad_y}, again):
-        f = custom_vjp(square, backward)
-        first = jax.grad(lambda x: (f(x) * f(x)).sum())
-        assert np.array_equal(jit(first)(x), 4 * X[0] ** 3)
-        assert np.array_equal(jit(jax.grad(lambda x: first(x).sum()))(x), 12 * X[0] ** 2)
-        assert np.array_equal(jit(jax.jacrev(first))(x), np.diag(12 * X[0] ** 2))
+    x, f = jnp.asarray(X[0]), custom_vjp(square, backward)
+    first = jax.grad(lambda x: (f(x) * f(x)).sum())
+    assert np.array_equal(jit(first)(x), 4 * X[0] ** 3)
+    assert np.array_equal(jit(jax.grad(lambda x: first(x).sum()))(x), 12 * X[0] ** 2)
+    assert np.array_equal(jit(jax.jacrev(first))(x), np.diag(12 * X[0] ** 2))
+
+
+@shows("JC-10.again")
+@pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_no_derivative_of_a_gradient(jit):
     with pytest.raises(ValueError, match="kernel square_backward has no derivative of its own; cutile.jax.custom_vjp"):
-        jit(jax.grad(lambda x: jax.grad(lambda x: squared(x).sum())(x).sum()))(x)
+        jit(jax.grad(lambda x: jax.grad(lambda x: squared(x).sum())(x).sum()))(jnp.asarray(X[0]))
 
 
 @shows("JC-10.again")
