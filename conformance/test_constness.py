@@ -149,6 +149,51 @@ def test_captured_variables_that_change():
     accepts(k, np.zeros(1, np.int32))
 
 
+NUMBER = 3
+
+
+def number():
+    return 3
+
+
+class Numbers:
+    number = 3
+
+
+MODULE = types.ModuleType("numbers of a test")
+MODULE.number, MODULE.inner = 3, Numbers()
+
+
+# What is read of the world, as in a kernel; who holds it, by which name it is there, and what takes its place.
+PLACES = {
+    "a global": (lambda: NUMBER, globals(), "NUMBER", 8),
+    "a function": (lambda: number(), globals(), "number", lambda: 8),
+    "an attribute of a module": (lambda: MODULE.number, vars(MODULE), "number", 8),
+    "an attribute of an object": (lambda: ct.static_eval(MODULE.inner.number), MODULE.inner, "number", 8),
+    "an attribute of a class": (lambda: Numbers.number, Numbers, "number", 8),
+    "a global that hides a builtin": (lambda: max(2, 3), globals(), "max", lambda x, y: 8),
+}
+
+
+@clause("CONST-4.variable")
+@pytest.mark.parametrize("place", PLACES)
+def test_what_a_kernel_finds_by_name(place, monkeypatch):
+    """Launches before and after a change repeat, as an implementation may keep what repeats."""
+    read, holder, name, other = PLACES[place]
+
+    @ct.kernel
+    def k(out):
+        ct.store(out, 0, read())
+
+    for value in 3, 8, 3:
+        with monkeypatch.context() as changed:
+            if value == 8 and isinstance(holder, dict):
+                changed.setitem(holder, name, other)
+            elif value == 8:
+                changed.setattr(holder, name, other)
+            assert [stored(k) for _ in range(4)] == [value] * 4
+
+
 @dataclasses.dataclass(frozen=True)
 class Point:
     x: int
