@@ -4,9 +4,10 @@ code of context managers.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, compress, islice
 
 from cutile.errors import TileTypeError
 from cutile.front import closures
@@ -43,17 +44,29 @@ def _joined(join: Join, before: dict[str, Var], arriving: list[dict[str, Var]]) 
     """The variables after paths meet, in a stable order. `arriving`: each path's variables; `before`: those
     before the branch.
     """
-    out: dict[str, Var] = {}
-    for name in dict.fromkeys(chain.from_iterable(arriving)):
+    out = dict(arriving[0])
+    for name in _changed(before, arriving):
         vars = [v.get(name) for v in arriving]
-        if all(v is vars[0] for v in vars) and (vars[0] is before.get(name)):
-            out[name] = vars[0]
-        elif any(v is None for v in vars):
+        if any(v is None for v in vars):
             some = next(v for v in vars if v is not None)
             out[name] = Var(undefined(name), some.span)
         else:
             out[name] = join_var(join, name, vars)
     return out
+
+
+def _changed(before: dict[str, Var], after: list[dict[str, Var]]) -> list[str]:
+    """The names, in a stable order, that do not denote in each of `after` what they denoted before.
+
+    Paths seldom forget names or bring them into another order. Then the variables that stayed take no time in Python,
+    of which a program may have as many as it has branches.
+    """
+    if all(len(vars) >= len(before) and all(map(operator.is_, before, vars)) for vars in after):
+        differ = [map(operator.is_not, before.values(), vars.values()) for vars in after]
+        new = dict.fromkeys(chain.from_iterable(islice(vars, len(before), None) for vars in after))
+        return [*compress(before, map(operator.or_, *differ) if len(differ) > 1 else differ[0]), *new]
+    return [name for name in dict.fromkeys(chain.from_iterable(after))
+            if any(vars.get(name) is not before.get(name) for vars in after)]
 
 
 def join_var(join: Join, name: str, vars: list[Var]) -> Var:
@@ -69,8 +82,8 @@ def join_var(join: Join, name: str, vars: list[Var]) -> Var:
 
 def bind_joined(c: Context, s: Scope, before: dict[str, Var]) -> None:
     """Tell debuggers what the variables that a join changed denote now."""
-    for name, var in s.vars.items():
-        old = before.get(name)
+    for name in _changed(before, [s.vars]):
+        var, old = s.vars[name], before.get(name)
         if (old is None or old.term is not var.term) and not isinstance(var.term, Unusable | Closure) and (
                 not is_poisoned(var.term)):
             c.bind(name, var.term, var.span)
