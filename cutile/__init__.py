@@ -92,7 +92,8 @@ def __getattr__(name: str):
     if name not in _LATER:
         if f"cutile.{name}" in _sys.modules:  # an import waits if another thread is still loading the module
             return _importlib.import_module(f"cutile.{name}")
-        raise AttributeError(f"module 'cutile' has no attribute {name!r}")
+        how = f" until you write: import cutile.{name}" if name in ("torch", "jax") else ""
+        raise AttributeError(f"module 'cutile' has no attribute {name!r}{how}")
     module = _importlib.import_module(f"cutile.{_LATER[name] or name}")
     found = module if _LATER[name] is None else getattr(module, name)
     globals()[name] = found

@@ -21,8 +21,8 @@ from cutile.runtime import launch as launching
 if TYPE_CHECKING:
     from cutile.functions.tile_function import TileFunction
 
-_WHY = ("a function made by ct.jit launches a kernel on the memory of its arguments, and traced tensors have none; a "
-        "torch.library.custom_op around it can be in the graph")
+_WHY = ("a function made by ct.jit launches a kernel on the memory of its arguments, and traced tensors have none; an "
+        "operator made of it, by cutile.torch.op, can be in the graph")
 
 
 def entry(f: TileFunction, first: str | None) -> types.FunctionType:

@@ -22,7 +22,7 @@ class Out:
         Text such as "M N", a tuple of ints and texts, or a function of named sizes and arguments.
     dtype : dtype, str or function, optional
         A dtype, the name of a parameter whose dtype it is, or a function of named sizes and arguments. None: the dtype
-        of the first array.
+        of the first array; that of x for an output named grad_x beside an argument x.
     fill : number or None, default None
         What all elements are before the launch. None leaves them uninitialised; in CPU memory they are then NaN or the
         lowest integer, so that elements that no block stores can be seen.
@@ -103,10 +103,11 @@ class Output:
 
 
 def declared(out: Out, name: str, position: int, inputs: Collection[str], known: Collection[str],
-             later: Mapping[str, str]) -> Output:
+             later: Mapping[str, str], arrays: Collection[str]) -> Output:
     """An output with its rules. TypeError for names that the function does not have.
 
     inputs   the parameters that callers pass;  known: all names that rules may read;  later: as in rules
+    arrays   those of the parameters that may be arrays
     """
     what = f"output `{name}`"
     for parameter in (out.like, out.dtype if isinstance(out.dtype, str) else None):
@@ -124,4 +125,6 @@ def declared(out: Out, name: str, position: int, inputs: Collection[str], known:
     elif callable(out.dtype):
         dtype = rules.of_function(f"the dtype of {what}", out.dtype, known, later)
     like = out.dtype if isinstance(out.dtype, str) else out.like if dtype is None else None
+    if dtype is None and like is None and name.startswith("grad_") and name.removeprefix("grad_") in arrays:
+        like = name.removeprefix("grad_")  # a gradient has the dtype of what it belongs to
     return Output(name, position, out, shape, dtype, like)

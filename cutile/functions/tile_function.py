@@ -61,7 +61,8 @@ class TileFunction:
         self.checks: bool = given.get("checks", True)
         self.target: str | None = given.get("target")
         self.missing = MISSING
-        self.wrap: Callable | None = None  # what cutile.torch makes of `__call__` for a function with an operator
+        self.operator: Any = None  # of PyTorch, made of this function by cutile.torch
+        self.wrap: Callable | None = None  # what then makes `__call__`
         self._inout: set[str] = set()
         self._forms: dict[str, set] = {}  # values of constants that calls had
         self._declare()
@@ -76,7 +77,8 @@ class TileFunction:
         later = sizes_of_outputs(self.specs, outs, inputs)
         known = [*named, *(n for n in inputs if n not in named)]
         numbers = [n for n in known if n in named or self.specs[n].array is None]
-        self.outputs = [declared(outs[n], n, i, inputs, known, later)
+        arrays = [n for n in inputs if not (self.specs[n].constant or self.specs[n].scalar or self.specs[n].number)]
+        self.outputs = [declared(outs[n], n, i, inputs, known, later, arrays)
                         for i, n in enumerate(self.kernel.names) if n in outs]
         grid = self.given.get("grid")
         if grid is None:
@@ -153,7 +155,8 @@ class TileFunction:
 
     def _write_entry(self) -> None:
         written = entry(self, self._first)
-        type(self).__call__ = written if self.wrap is None else self.wrap(written)  # type: ignore[method-assign]
+        self.plain = written.__get__(self)  # a call of the function, also where it has an operator
+        type(self).__call__ = written if self.wrap is None else self.wrap(self)  # type: ignore[method-assign]
 
     def inout(self, *names: str) -> TileFunction:
         """Let calls return arguments too: arrays that the kernel writes.

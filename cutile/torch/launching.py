@@ -27,6 +27,7 @@ from cutile.errors import TileError
 from cutile.front.program import ArgType, Embedded
 from cutile.runtime import autograd
 from cutile.runtime.kernel import Kernel
+from cutile.torch.exporting import warn_of_main
 from cutile.torch.no_gradient import stored
 
 CURRENT = -1  # in the place of a stream's handle: the current stream when the operator runs
@@ -147,6 +148,7 @@ def _entered(kernel: Kernel, identity: str, kinds: tuple, dependent: bool) -> tu
     written = _written(kernel, kinds)
     flags = iter(written)
     order: list = [dependent, *(_placed(k, flags) for k in kinds)]
+    warn_of_main("the kernel", kernel)
     name = _importable_name(kernel)
     try:
         text = json.dumps(order)
@@ -284,7 +286,8 @@ def _from_another_process(key: str) -> tuple[Kernel, list]:
                            f"numbers, texts and None")
     kernel = _found(module, name)
     if not isinstance(kernel, Kernel):
-        raise RuntimeError(f"the graph launches the kernel {name} of module {module}, which is not there; import "
-                           f"{module} before you run the graph")
+        how = f"import {module} before you run the graph" if module != "__main__" else (
+            "that was the script that made the graph: move the kernel to a module that both import")
+        raise RuntimeError(f"the graph launches the kernel {name} of module {module}, which is not there; {how}")
     found = _known[key] = kernel, json.loads(text)
     return found

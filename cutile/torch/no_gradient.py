@@ -41,30 +41,28 @@ def apply(function: type[torch.autograd.Function], *args: Any) -> Any:
 
 
 class NoGradient(torch.autograd.Function):
-    """Makes tensors, in place, the result of the other ones, whose gradient is an error."""
+    """Makes a tensor, in place, the result of itself and of others, whose gradients are errors."""
 
     @staticmethod
-    def forward(ctx: Any, why: str, count: int, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        ctx.why, ctx.shapes = why, [t.shape for t in tensors]
-        ctx.set_materialize_grads(False)
-        ctx.mark_dirty(*tensors[:count])
-        return tensors[:count]
+    def forward(ctx: Any, why: str, t: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+        ctx.why, ctx.shapes = why, [x.shape for x in (t, *others)]
+        ctx.mark_dirty(t)
+        return t
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor | None) -> tuple:
-        grad = next((g for g in grads if g is not None), None)
-        needs = ctx.needs_input_grad[2:]
-        return None, None, *(torch.ops.cutile.no_gradient(grad, shape, ctx.why) if need and grad is not None else None
-                             for shape, need in zip(ctx.shapes, needs))
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
+        return None, *(torch.ops.cutile.no_gradient(grad, shape, ctx.why) if need else None
+                       for shape, need in zip(ctx.shapes, ctx.needs_input_grad[1:]))
 
 
 def stored(why: str, t: torch.Tensor, read: Sequence[torch.Tensor] = ()) -> None:
-    """Note that a kernel stores to a tensor, what it reads counting as well: gradients through it raise an error."""
-    apply(NoGradient, why, 1, t, *(r for r in read if r.requires_grad and r is not t))
+    """Note that a kernel stored to a tensor what follows from others: gradients through it are errors."""
+    apply(NoGradient, why, t, *(r for r in read if r is not t))
 
 
-def refuse_tangents(name: str, tensors: Sequence[torch.Tensor]) -> None:
+def refuse_tangents(name: str, arguments: Sequence[Any]) -> None:
     """RuntimeError for tensors that torch.func.jvp or forward mode follows, for which no kernel has a rule."""
-    if forward_ad._current_level >= 0 and any(forward_ad.unpack_dual(t).tangent is not None for t in tensors):
+    if forward_ad._current_level >= 0 and any(
+            isinstance(t, torch.Tensor) and forward_ad.unpack_dual(t).tangent is not None for t in arguments):
         raise refusal(RuntimeError(f"{name} has no derivative in forward mode (torch.func.jvp, jacfwd, hessian); "
                                    f"torch.func.vjp and jacrev use its backward"))

@@ -1,27 +1,28 @@
-"""Operators of PyTorch made of functions by `ct.jit`: schema, fake tensors, gradients and vmap [PT-5].
-
-The schema follows from the parameters' annotations, and which arguments are written from `inout`. Results on fake
-tensors follow from the declared outputs, whose sizes may be symbolic.
-"""
+"""Operators of PyTorch made of functions by `ct.jit`: how they are made and called [PT-5]."""
 
 from __future__ import annotations
 
-import inspect
-import typing
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
-from cutile.dtypes import DType, info
-from cutile.front.sizes import axes_of
-from cutile.functions.out import Output
-from cutile.functions.rules import nearest, of_function
+from cutile.errors import TileTypeError
+from cutile.functions.rules import nearest
 from cutile.functions.tile_function import TileFunction
+from cutile.runtime.kernel import Kernel
+from cutile.torch import gradients, results
+from cutile.torch.exporting import warn_of_main
+from cutile.torch.schema import is_tensor, schema
+
+_made: dict[str, _Operator] = {}  # by name: the operator that was made last
 
 
 def op(name: str, function: TileFunction, *, backward: TileFunction | Callable | None = None,
-       vmap: Callable | None = None, tags: Sequence[torch.Tag] = ()) -> torch.library.CustomOpDef:
+       non_differentiable: Sequence[str] = (), vmap: Callable | None = None,
+       tags: Sequence[torch.Tag] = ()) -> torch.library.CustomOpDef:
     """Make an operator of PyTorch of a function by `ct.jit`.
 
     Parameters
@@ -32,9 +33,11 @@ def op(name: str, function: TileFunction, *, backward: TileFunction | Callable |
         Made by `ct.jit`. Its parameters are those of the operator. What `inout` names counts as written, and is not
         returned.
     backward : function, optional
-        A function by `ct.jit`, or another one. Its parameters are named after those of `function`, after its outputs,
-        and grad_<output>. The outputs of a function by `ct.jit` are named grad_<input>; another function returns a
-        dictionary of gradients by input.
+        A function by `ct.jit`, an operator made of one, or a function of Python. Its parameters are named after those
+        of `function`, after its outputs, and grad_<output>. The outputs of a function by `ct.jit` are named
+        grad_<input>; a function of Python returns a dictionary of gradients by input.
+    non_differentiable : sequence of str, default ()
+        Outputs and inputs that have no gradient: an output that only `backward` needs, an input that is an index.
     vmap : function, optional
         A rule for torch.vmap, as torch.library.register_vmap takes it. Without one, the operator runs for each item.
     tags : sequence of torch.Tag, default ()
@@ -43,7 +46,8 @@ def op(name: str, function: TileFunction, *, backward: TileFunction | Callable |
     Returns
     -------
     operator
-        It is called like the function.
+        It is called like the function, with `out` and `stream` too. Its attributes `function` and `kernel` are what it
+        is made of; it has the methods `compile`, `compile_all` and `profile` of the function.
 
     Raises
     ------
@@ -51,12 +55,18 @@ def op(name: str, function: TileFunction, *, backward: TileFunction | Callable |
         The function is none by `ct.jit`, a parameter has no type that a schema knows, or `backward` asks for a name
         that is neither parameter, output nor gradient.
     ValueError
-        `backward` is given for a function that writes to its arguments.
+        The name has no namespace, `backward` is given for a function that writes to its arguments, or
+        `non_differentiable` names what is neither input nor output.
+
+    Warns
+    -----
+    UserWarning
+        The name is that of an operator of another function, whose place this one takes.
 
     Notes
     -----
     [PT-5] The operator runs where its tensors are: in CPU memory in the interpreter. It may stand in torch.compile with
-    fullgraph=True, torch.export, torch.vmap and under autograd. autocast does not convert its arguments.
+    fullgraph=True, torch.export, torch.func and under autograd. autocast does not convert its arguments.
 
     Examples
     --------
@@ -69,25 +79,88 @@ def op(name: str, function: TileFunction, *, backward: TileFunction | Callable |
     >>> torch.compile(lambda x: twice(x) + 1, fullgraph=True, backend="eager")(torch.ones(3))
     tensor([3., 3., 3.])
     """
-    if not isinstance(function, TileFunction):
-        raise TypeError(f"op() makes an operator of a function made by ct.jit, not of {function!r:.100}")
+    _check(name, function)
     written = [n for n in function.parameters if n in function.returned]
     if written and backward is not None:
         raise ValueError(f"{function.__name__} writes to {', '.join(written)}: operators that write have no gradient; "
                          f"declare outputs instead")
-    operator = torch.library.custom_op(name, _run(function), mutates_args=written, schema=schema(function),
-                                       tags=list(tags))
+    known = [*function.parameters, *(o.name for o in function.outputs)]
+    for n in non_differentiable:
+        if n not in known:
+            raise ValueError(f"non_differentiable names {n}, which is neither input nor output of "
+                             f"{function.__name__}{nearest(n, known)}; there are {', '.join(known)}")
+    formula = None if backward is None else gradients.Formula(name, function, backward, non_differentiable)
+    if formula is not None and formula.kernel is not None:
+        operator = backward if isinstance(backward, _Operator) else _make(
+            f"{name}_backward", formula.kernel, None, None, (),
+            f"{name} has no second derivative, because its backward is a kernel without one: give backward= an "
+            f"operator, made with a backward of its own, or a function of Python that calls operators")
+        formula.call = gradients.by_input(operator, formula.kernel)
+    return _make(name, function, formula, vmap, tags,
+                 f"{name} has no gradient: {_how_to_have_one(function, written)}")
+
+
+def _check(name: Any, function: Any) -> None:
+    """TypeError or ValueError for what no operator can be made of."""
+    if not isinstance(function, TileFunction):
+        how = ""
+        if isinstance(function, Kernel):
+            how = f"; {function.__name__} is a kernel, of which ct.jit(kernel, grid=..., out=...) makes a function"
+        raise TypeError(f"op() makes an operator of a function made by ct.jit, not of {function!r:.100}{how}")
+    if not isinstance(name, str):
+        raise TypeError(f"the name of an operator is text such as \"mine::{function.__name__}\", not {name!r:.100}")
+    parts = name.split("::")
+    if len(parts) != 2 or not all(p.replace(".", "_").isidentifier() for p in parts):
+        raise ValueError(f"the name of an operator is \"namespace::name\", such as \"mine::{function.__name__}\", not "
+                         f"{name!r:.100}")
+
+
+def _how_to_have_one(function: TileFunction, written: Sequence[str]) -> str:
+    if written:
+        return (f"it writes to {', '.join(written)}. Call it under torch.no_grad(), or declare outputs, and make the "
+                f"operator with backward=")
+    return f"make it by cutile.torch.op(..., backward=...), or call {function.__name__} under torch.no_grad()"
+
+
+def _make(name: str, function: TileFunction, formula: gradients.Formula | None, vmap: Callable | None,
+          tags: Sequence[torch.Tag], why: str) -> _Operator:
+    """An operator; `why` says what is wrong when it is asked for a gradient that it has not."""
+    written = [n for n in function.parameters if n in function.returned]
+    operator: Any = torch.library.custom_op(name, results.run(function), mutates_args=written, schema=schema(function),
+                                            tags=list(tags))
     operator.__class__ = _Operator
+    operator.function, operator.newer = function, None
+    operator.tensors = [is_tensor(function, n) for n in function.parameters]
     positional = all(p.kind is not p.KEYWORD_ONLY for p in function.parameters.values())
-    operator.direct = function if positional and not (written or function.computed) else _run(function)
-    operator.register_fake(_fake(function))
-    if backward is not None:
-        _register_backward(name, operator, function, backward)
+    operator.direct = (lambda *args: function.plain(*args)) if positional and not (written or function.computed) else (
+        results.run(function))
+    operator.register_fake(_fake(operator))
+    gradients.register(operator, formula, why, [list(function.parameters).index(n) for n in written])
     if not written:
         operator.register_vmap(vmap or _one_by_one(operator))
-    function.wrap = _in_graphs(operator)
+    _replace(_made.get(name), operator)
+    _made[name] = operator
+    function.operator, function.wrap = operator, _calls_of
     function._write_entry()
     return operator
+
+
+def _replace(old: _Operator | None, new: _Operator) -> None:
+    """Let calls of an operator whose name is used again be calls of the new one, as PyTorch's dispatcher has it."""
+    if old is None:
+        return
+    old.direct, old.newer = None, new
+    before, after = ((f.__module__, f.__qualname__) for f in (old.function, new.function))
+    if before != after:
+        warnings.warn(f"the operator {new._qualname} was made of {'.'.join(before)}, and is now made of "
+                      f"{'.'.join(after)}, also where the old one is called; give one of them another name",
+                      stacklevel=4)
+    if old.function is not new.function and old.function.operator is old:
+        old.function.operator = old.function.wrap = None
+        old.function._write_entry()
+
+
+# ------------------------------------------------------------------ calls
 
 
 class _Operator(torch.library.CustomOpDef):
@@ -96,13 +169,60 @@ class _Operator(torch.library.CustomOpDef):
     The way through the dispatcher and PyTorch's Python code takes several times as long as a launch.
     """
 
+    function: TileFunction
     direct: Callable | None  # the function; None where PyTorch was told of another one, or of a conversion
+    newer: _Operator | None  # what was made under the same name later
+    tensors: list[bool]  # which parameters are tensors
 
     def __call__(self, *args, **kwargs):
-        if (torch.compiler.is_compiling() or self.direct is None or kwargs or _watched()
-                or not all(map(_plain, args))):
+        if torch.compiler.is_compiling():
+            return _in_graph(self, args, kwargs)
+        if self.direct is None or kwargs or _watched() or not all(map(_plain, args, self.tensors)):
+            return self._dispatched(args, kwargs)
+        try:
+            return self.direct(*args)
+        except TileTypeError as e:
+            _note_autocast(e, args)
+            raise
+
+    def _dispatched(self, args, kwargs):
+        """A call that is checked, and goes through PyTorch's dispatcher where that has something to do."""
+        if self.newer is not None:
+            return self.newer(*args, **kwargs)
+        given = {**dict(zip(self.function.parameters, args)), **kwargs}
+        if kwargs.get("out") is not None or kwargs.get("stream") is not None:
+            _refuse_gradient(self, given)
+            return self.function.plain(*args, **kwargs)
+        for keyword in ("out", "stream"):
+            kwargs.pop(keyword, None)
+        for n, tensor in zip(self.function.parameters, self.tensors):
+            if tensor and n in given and not isinstance(given[n], torch.Tensor | list | tuple):
+                raise TypeError(_no_tensor(self, n, given[n]))
+        try:
             return super().__call__(*args, **kwargs)
-        return self.direct(*args)
+        except TileTypeError as e:
+            _note_autocast(e, given.values())
+            raise
+
+    @property
+    def kernel(self):
+        return self.function.kernel
+
+    @property
+    def compile(self):
+        return self.function.compile
+
+    @property
+    def compile_all(self):
+        return self.function.compile_all
+
+    @property
+    def profile(self):
+        return self.function.profile
+
+    @property
+    def _instead_of_launch(self):
+        return f"{self._qualname} is an operator; call it, or launch its kernel, {self.function.__name__}.kernel"
 
     def register_kernel(self, *args, **kwargs):
         self.direct = None
@@ -117,202 +237,100 @@ class _Operator(torch.library.CustomOpDef):
         return super().set_kernel_enabled(*args, **kwargs)
 
 
+def _in_graph(operator: _Operator, args: tuple, kwargs: dict) -> Any:
+    """A call that is traced."""
+    while operator.newer is not None:
+        operator = operator.newer
+    if kwargs.get("out") is not None or kwargs.get("stream") is not None:
+        raise TypeError(f"{operator._qualname} takes out= and stream= only outside of graphs")
+    return operator._opoverload(*args, **{n: v for n, v in kwargs.items() if n != "out" and n != "stream"})
+
+
+def _calls_of(function: TileFunction) -> Callable:
+    """The calls of a function that has an operator: calls of the operator where a graph or autograd follows them, or
+    a mode or transform is on. Arrays of other libraries go to the function, and so do `out` and `stream`.
+    """
+    operator = function.operator
+
+    def __call__(self, *args, **kwargs):
+        if torch.compiler.is_compiling():
+            return _in_graph(operator, args, kwargs)
+        if _watched() and any(isinstance(v, torch.Tensor) for v in (*args, *kwargs.values())) or not (
+                all(map(_untracked, args)) and (not kwargs or all(map(_untracked, kwargs.values())))):
+            return operator(*args, **kwargs)
+        return self.plain(*args, **kwargs)
+
+    return __call__
+
+
+def _untracked(value: Any) -> bool:
+    """Whether the function may take an argument itself: it is no tensor, or one that autograd does not follow."""
+    if type(value) is torch.Tensor or type(value) is torch.nn.Parameter:
+        return not (value.is_meta or value.requires_grad and _grad_mode())
+    return not isinstance(value, torch.Tensor)
+
+
 def _watched() -> bool:
     """Whether something in this thread sees or changes calls of operators: a transform, mode, tracer or profiler."""
-    return (torch._C._functorch.peek_interpreter_stack() is not None or torch._C._len_torch_dispatch_stack() > 0
-            or torch._C._len_torch_function_stack() > 0 or torch._C._get_tracing_state() is not None
-            or torch.autograd.forward_ad._current_level >= 0 or torch.autograd._profiler_enabled())
+    return (_transform() is not None or _modes() > 0 or _function_modes() > 0 or _tracer() is not None
+            or forward_ad._current_level >= 0 or _profiled())
 
 
-def _plain(value: Any) -> bool:
-    """Whether the dispatcher would pass an argument to the function as it is, and note nothing for gradients."""
+_transform = torch._C._functorch.peek_interpreter_stack  # short names, because every call asks them
+_modes, _function_modes = torch._C._len_torch_dispatch_stack, torch._C._len_torch_function_stack
+_tracer, _profiled = torch._C._get_tracing_state, torch.autograd._profiler_enabled
+_grad_mode = torch.is_grad_enabled
+
+
+def _plain(value: Any, tensor: bool = True) -> bool:
+    """Whether the dispatcher would pass an argument to the function as it is, and note nothing for gradients.
+
+    tensor   whether the schema has a tensor there
+    """
     if type(value) not in (torch.Tensor, torch.nn.Parameter):
-        return isinstance(value, int | float | str | None)
+        return not tensor and isinstance(value, int | float | str | None)
     return ((value.is_cpu or value.is_cuda) and not value.is_neg()
-            and not (value.requires_grad and torch.is_grad_enabled()))
+            and not (value.requires_grad and _grad_mode()))
 
 
-def _in_graphs(operator: Callable) -> Callable:
-    """What makes calls of the function calls of the operator where they are traced."""
-    def wrap(entry):
-        def __call__(self, *args, **kwargs):
-            if torch.compiler.is_compiling():
-                return operator(*args, **kwargs)
-            return entry(self, *args, **kwargs)
-        return __call__
-    return wrap
+def _refuse_gradient(operator: _Operator, given: dict[str, Any]) -> None:
+    """RuntimeError for a call with out= or stream= that would lose gradients, as PyTorch's functions have it."""
+    for n, v in given.items():
+        if isinstance(v, torch.Tensor) and v.requires_grad and _grad_mode():
+            keyword = "out" if given.get("out") is not None else "stream"
+            raise RuntimeError(f"{operator._qualname} has no gradient in a call with {keyword}=, but `{n}` requires "
+                               f"grad: call it under torch.no_grad(), or without {keyword}=")
 
 
-# ------------------------------------------------------------------ the schema
-
-_TYPES = {int: "SymInt", float: "float", bool: "bool", str: "str"}
-
-
-def schema(function: TileFunction) -> str:
-    """The schema of an operator, as PyTorch writes it: parameters in order, tensors for arrays."""
-    hints = _annotations(function)
-    parameters = [_parameter(function, n, hints.get(n)) for n in function.parameters]
-    results = ["Tensor"] * len(function.outputs)
-    return f"({', '.join(parameters)}) -> {results[0] if len(results) == 1 else '(' + ', '.join(results) + ')'}"
+def _no_tensor(operator: _Operator, name: str, value: Any) -> str:
+    function = operator.function
+    if isinstance(value, bool | int | float | str) and function.specs[name].array is None:
+        return (f"{operator._qualname} takes `{name}` for a tensor, because the parameter has no annotation, and got "
+                f"{value!r:.100}: annotate it in the kernel, {name}: {type(value).__name__}")
+    return (f"{operator._qualname} takes tensors of PyTorch, and `{name}` is of type {type(value).__name__}; "
+            f"torch.as_tensor(...) makes one. {function.__name__} itself takes arrays of other libraries")
 
 
-def _annotations(function: TileFunction) -> Mapping[str, Any]:
-    try:
-        return typing.get_type_hints(function.kernel.function, include_extras=True)
-    except Exception:  # text that is no Python type
-        return {}
+def _note_autocast(error: TileTypeError, values: Iterable[Any]) -> None:
+    """Add a word on autocast to an error of types, where that is on."""
+    for device in sorted({v.device.type for v in values if isinstance(v, torch.Tensor)}):
+        if torch.is_autocast_enabled(device) and not getattr(error, "__notes__", ()):
+            error.add_note(f"torch.autocast is on, so layers before this call give {torch.get_autocast_dtype(device)}. "
+                           f"Convert in the kernel by .astype(...), or let autocast convert the arguments: "
+                           f"operator.register_autocast(\"{device}\", torch.float32)")
 
 
-def _parameter(function: TileFunction, name: str, hint: Any) -> str:
-    spec, default = function.specs[name], function.parameters[name].default
-    if name in function.computed:
-        return f"{_number_type(function, name, hint, 0).replace('SymInt', 'int')}? {name}=None"
-    if spec.list is not None:
-        return f"Tensor[] {name}"
-    plain = spec.array is None and (hint in _TYPES or default is not inspect.Parameter.empty)
-    if not (spec.constant or spec.scalar is not None or plain):
-        return f"Tensor{'(a!)' if name in function.returned else ''} {name}"
-    kind = _number_type(function, name, hint, default)
-    kind = "int" if spec.constant and kind == "SymInt" else kind
-    return f"{kind} {name}" + ("" if default is inspect.Parameter.empty else f"={_text(default)}")
+# ------------------------------------------------------------------ fake tensors and batches
 
 
-def _number_type(function: TileFunction, name: str, hint: Any, default: Any) -> str:
-    scalar = function.specs[name].scalar
-    if scalar is not None and scalar.dtype is not None:
-        return "float" if info(scalar.dtype).floating else "SymInt"
-    inner = typing.get_args(hint)[0] if typing.get_origin(hint) is typing.Annotated else hint
-    found = _TYPES.get(inner) or _TYPES.get(type(default))
-    if found is None:
-        raise TypeError(f"{function.__name__}: the type of parameter `{name}` is open; annotate it, as "
-                        f"ct.Constant[int] or ct.Array")
-    return found
+def _fake(operator: _Operator) -> Callable:
+    made = results.fake(operator.function)
 
-
-def _text(default: Any) -> str:
-    return f'"{default}"' if isinstance(default, str) else str(default)
-
-
-# ------------------------------------------------------------------ on real and on fake tensors
-
-
-def _run(function: TileFunction) -> Callable:
-    """The function, with its declared outputs alone as results."""
-    names = [n for n in function.kernel.names if n in function.returned]
-    outputs = {o.name for o in function.outputs}
-
-    def run(*args, **kwargs):
-        given = {**dict(zip(function.parameters, args)), **kwargs}
-        found = function(**{n: v for n, v in given.items() if v is not None or n not in function.computed})
-        found = dict(zip(names, found if len(names) > 1 else [found]))
-        results = [v for n, v in found.items() if n in outputs]
-        return None if not results else results[0] if len(results) == 1 else tuple(results)
-
-    return run
-
-
-def _fake(function: TileFunction) -> Callable:
-    """Results without memory, of the sizes and dtypes that the outputs declare."""
     def fake(*args, **kwargs):
-        given = {**dict(zip(function.parameters, args)), **kwargs}
-        names = _names(function, given)
-        first = next(v for v in given.values() if isinstance(v, torch.Tensor))
-        results = [first.new_empty(_shape(function, o, names, given), dtype=_dtype(o, names, given, first))
-                   for o in function.outputs]
-        return None if not results else results[0] if len(results) == 1 else tuple(results)
+        warn_of_main(f"the operator {operator._qualname} of", operator.function)
+        return made(*args, **kwargs)
 
     return fake
-
-
-def _names(function: TileFunction, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Named sizes and arguments. Sizes may be symbolic."""
-    names = {n: v for n, v in given.items() if v is not None}
-    for n, spec in function.specs.items():
-        if spec.sizes is None or not isinstance(given.get(n), torch.Tensor):
-            continue
-        shape, axes, k = tuple(given[n].shape), spec.sizes.axes, 0
-        for axis in axes:
-            length = len(shape) - len(axes) + 1 if axis.rest else 1
-            if axis.name is not None:
-                names.setdefault(axis.name, shape[k:k + length] if axis.rest else shape[k])
-            k += length
-    for n in function.computed - names.keys():
-        names[n] = function.defaults[n].value(names)
-    return names
-
-
-def _shape(function: TileFunction, o: Output, names: Mapping[str, Any], given: Mapping[str, Any]) -> list[Any]:
-    if o.out.shape is None:
-        return list(given[o.out.like].shape)
-    if callable(o.out.shape):
-        return list(of_function(f"the shape of output `{o.name}`", o.out.shape, list(names)).value(names))
-    items = [o.out.shape] if isinstance(o.out.shape, str) else o.out.shape
-    found: list[Any] = []
-    for axis in (a for item in items for a in ([item] if isinstance(item, int) else axes_of(item))):
-        if isinstance(axis, int):
-            found.append(axis)
-        elif axis.rest:
-            found += names[axis.name]
-        else:
-            found.append(names[axis.name] if axis.name else axis.size(names))
-    return found
-
-
-def _dtype(o: Output, names: Mapping[str, Any], given: Mapping[str, Any], first: torch.Tensor) -> torch.dtype:
-    if o.dtype_like is not None:
-        return given[o.dtype_like].dtype
-    if o.dtype is None:
-        return first.dtype
-    found = o.dtype.value(names)
-    return getattr(torch, found.name.rstrip("_")) if isinstance(found, DType) else found
-
-
-# ------------------------------------------------------------------ gradients and batches
-
-
-def _register_backward(name: str, operator: torch.library.CustomOpDef, function: TileFunction,
-                       backward: TileFunction | Callable) -> None:
-    inputs, outputs = list(function.parameters), [o.name for o in function.outputs]
-    asked = list(backward.parameters if isinstance(backward, TileFunction) else inspect.signature(backward).parameters)
-    known = [*inputs, *outputs, *(f"grad_{o}" for o in outputs)]
-    if isinstance(backward, TileFunction):
-        asked = [n for n in asked if n in known or n not in backward.computed]
-        for o in backward.outputs:
-            if o.name.removeprefix("grad_") not in inputs or not o.name.startswith("grad_"):
-                raise TypeError(f"output {o.name} of {backward.__name__} is no gradient; those of {function.__name__} "
-                                f"are named {', '.join(f'grad_{n}' for n in inputs)}")
-    for n in asked:
-        if n not in known:
-            raise TypeError(f"{getattr(backward, '__name__', backward)} takes {n}, which is no parameter, output or "
-                            f"gradient of {function.__name__}{nearest(n, known)}; there are {', '.join(known)}")
-    call = _gradients_of(op(f"{name}_backward", backward), backward) if isinstance(backward, TileFunction) else backward
-
-    def setup_context(ctx, inputs, output):
-        values = {**dict(zip(function.parameters, inputs)),
-                  **dict(zip(outputs, output if isinstance(output, tuple) else (output,)))}
-        tensors = [n for n in asked if isinstance(values.get(n), torch.Tensor)]
-        ctx.save_for_backward(*(values[n] for n in tensors))
-        ctx.names = tensors
-        ctx.numbers = {n: values[n] for n in asked if n in values and n not in tensors}
-
-    def gradients(ctx, *grads):
-        values = {**ctx.numbers, **dict(zip(ctx.names, ctx.saved_tensors)),
-                  **{f"grad_{o}": g for o, g in zip(outputs, grads)}}
-        found = call(**{n: values[n] for n in asked})
-        return tuple(found.get(n) for n in inputs)
-
-    operator.register_autograd(gradients, setup_context=setup_context)
-
-
-def _gradients_of(operator: Callable, backward: TileFunction) -> Callable:
-    """The operator of a backward function, with a dictionary as its result."""
-    names = [o.name.removeprefix("grad_") for o in backward.outputs]
-
-    def call(**given):
-        found = operator(**given)
-        return dict(zip(names, found if isinstance(found, tuple | list) else (found,)))
-
-    return call
 
 
 def _one_by_one(operator: Callable) -> Callable:

@@ -109,7 +109,8 @@ def backward(q, k, v, out, lse, grad_out, scale, CAUSAL):
     return {"q": queries_op(*given, scale=scale, CAUSAL=CAUSAL), "k": grad_k, "v": grad_v}
 
 
-attention_op = cutile.torch.op("cutile_examples::attention", attention, backward=backward)
+attention_op = cutile.torch.op("cutile_examples::attention", attention, backward=backward,
+                               non_differentiable=("lse",))
 
 
 def multi_head(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool = False) -> torch.Tensor:

@@ -46,7 +46,8 @@ def backward(x, weight, z, grad_y):
     return {"x": grad_z @ weight, "weight": grad_z.T @ x, "bias": grad_z.sum(0)}
 
 
-linear_gelu_op = cutile.torch.op("cutile_examples::linear_gelu", linear_gelu, backward=backward)
+linear_gelu_op = cutile.torch.op("cutile_examples::linear_gelu", linear_gelu, backward=backward,
+                                 non_differentiable=("z",))
 
 
 class Layer(torch.nn.Linear):

@@ -38,7 +38,7 @@ def backward(x: ct.Array["M N"], weight: ct.Array["N"], rstd: ct.Array["M"], gra
     ct.atomic_add(grad_weight, ct.arange(TILE, dtype=ct.int32), ct.reshape(g * normal, (TILE,)))
 
 
-rms_norm = cutile.torch.op("cutile_examples::rms_norm", forward, backward=backward)
+rms_norm = cutile.torch.op("cutile_examples::rms_norm", forward, backward=backward, non_differentiable=("rstd",))
 
 
 def reference(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

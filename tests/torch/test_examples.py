@@ -87,6 +87,20 @@ def test_the_page(tmp_path):
     assert torch.equal(torch.autograd.grad(squared(x).sum(), x)[0], 2 * x)
 
 
+def test_the_layer_of_the_page(rms):
+    """It learns as PyTorch's own does."""
+    text = (ROOT / "docs" / "torch.md").read_text()
+    [code] = [c for c in re.findall(r"```python\n(.*?)```", text, re.S) if "class RMSNorm" in c]
+    scope = {"torch": torch, "rms_norm": rms["rms_norm"]}
+    exec(code, scope)
+    x, ours, plain = torch.randn(2, 3, 10), scope["RMSNorm"](10), torch.nn.RMSNorm(10, 1e-6)
+    for layer in (ours, plain):
+        loss = (layer(x) - 1).pow(2).sum()
+        loss.backward()
+        torch.optim.SGD(layer.parameters(), 0.1).step()
+    assert torch.allclose(ours(x), plain(x), atol=1e-5)
+
+
 def test_the_example_of_op():
     import doctest
 

@@ -262,6 +262,43 @@ def test_a_kernel_without_a_name(tmp_path):
     assert "define it at the top level of a module" in in_another_process(path).stderr
 
 
+UNPREPARED = """
+import torch, cutile as ct
+
+@ct.kernel
+def k(x, y):
+    ct.store(y, 0, ct.load(x, 0, 4))
+
+class Module(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        ct.launch(None, (1,), k, (x, y))
+        return y
+
+f, x = ct.jit(k, grid=(1,), out=ct.Out(like="x")), torch.ones(4)
+for call in (lambda: ct.torch.op, lambda: torch.export.export(Module(), (x,)),
+             lambda: torch.compile(Module(), fullgraph=True, backend="eager")(x),
+             lambda: torch.compile(f, fullgraph=True, backend="eager")(x)):
+    try:
+        call()
+    except Exception as e:
+        print("@", e)
+"""
+
+
+def test_without_the_import(tmp_path):
+    """Messages name it."""
+    script = tmp_path / "script.py"
+    script.write_text(UNPREPARED)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, env={"PYTHONPATH": str(ROOT)})
+    wanted = ["until you write: import cutile.torch", "import cutile.torch, and", "import cutile.torch, and",
+              "an operator made of it, by cutile.torch.op"]
+    found = done.stdout.split("@ ")[1:]
+    assert len(found) == 4, done.stderr
+    for text, message in zip(wanted, found):
+        assert text in message
+
+
 def test_importing_cutile_does_not_import_torch():
     """[PT-1]"""
     code = "import cutile, cutile.functions, cutile.lib, sys; print('torch' in sys.modules)"

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 import cutile as ct  # noqa: E402
 import cutile.torch  # noqa: E402
-from cutile.torch.operators import schema  # noqa: E402
+from cutile.torch.schema import schema  # noqa: E402
 from tests.torch import graph_kernels as kernels  # noqa: E402
 
 OPERATORS = kernels.OPERATORS
@@ -125,7 +125,7 @@ def test_gradients_by_a_python_function():
 
 def test_an_operator_without_gradients_says_so():
     y = OPERATORS["like a parameter"][0](torch.ones(40, requires_grad=True))
-    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+    with pytest.raises(RuntimeError, match="cutile_tests::like has no gradient: make it by cutile.torch.op"):
         y.sum().backward()
 
 
@@ -207,6 +207,105 @@ def test_a_parameter_whose_type_is_open():
         cutile.torch.op("cutile_tests::no3", f)
 
 
+@pytest.mark.parametrize("name, kind", [("no4", ValueError), ("::no4", ValueError), ("a::b::no4", ValueError),
+                                        ("a::n o", ValueError), ("", ValueError), (4, TypeError)])
+def test_names_without_namespace(name, kind):
+    with pytest.raises(kind, match='such as "mine::double", not'):
+        cutile.torch.op(name, kernels.DOUBLE)
+
+
+def test_unknown_names_without_gradient():
+    with pytest.raises(ValueError, match="non_differentiable names Y, which is neither.*there are x, y"):
+        cutile.torch.op("cutile_tests::no5", kernels.elementwise(kernels.double), non_differentiable=("Y",))
+
+
+@pytest.mark.parametrize("call", [lambda o, x: o(x, 3.0), lambda o, x: o(x, factor=3.0),
+                                  lambda o, x: o(x.clone().requires_grad_(), 3.0)])
+def test_a_number_without_annotation(call):
+    """The schema has a tensor there, so every call says what to annotate."""
+    @ct.jit(grid="cdiv(N, 32)", out=ct.Out("N", name="y"))
+    @ct.kernel
+    def scale(x: ct.Array["N"], factor, y):  # noqa: F821
+        ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), 32) * factor)
+
+    with pytest.raises(TypeError, match="takes `factor` for a tensor, because the parameter has no annotation, and got "
+                                        "3.0: annotate it in the kernel, factor: float"):
+        call(cutile.torch.op("cutile_tests::scale", scale), kernels.X)
+
+
+def test_arrays_of_other_libraries():
+    with pytest.raises(TypeError, match="takes tensors of PyTorch, and `x` is of type ndarray; torch.as_tensor.*double "
+                                        "itself takes"):
+        OPERATORS["double"][0](kernels.X.numpy())
+
+
+# ------------------------------------------------------------------ a name that is used again
+
+
+def test_a_name_that_is_used_again(recwarn):
+    """Every call of either operator runs the new function; the old function is itself again."""
+    old = kernels.elementwise(kernels.double)
+    first = cutile.torch.op("cutile_tests::again", old)
+    cutile.torch.op("cutile_tests::again", kernels.elementwise(kernels.double))  # the same function, defined again
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match="cutile_tests::again was made of .*double, and is now made of .*as_float"):
+        second = cutile.torch.op("cutile_tests::again", kernels.elementwise(kernels.as_float, dtype=ct.float32))
+    for operator in (first, second):
+        for call in (operator, lambda x, operator=operator: operator(x=x),
+                     torch.compile(lambda x, operator=operator: operator(x), fullgraph=True, backend="eager")):
+            assert same(call(kernels.X), kernels.X)
+        assert same(operator(kernels.X.clone().requires_grad_()).detach(), kernels.X)
+    assert same(old(kernels.X), kernels.X * 2)
+
+
+def test_two_operators_of_one_function():
+    function = kernels.elementwise(kernels.double)
+    first, second = (cutile.torch.op(f"cutile_tests::of_one_{n}", function) for n in (1, 2))
+    assert same(first(kernels.X), kernels.X * 2) and same(second(kernels.X), kernels.X * 2)
+    assert function.operator is second
+
+
+# ------------------------------------------------------------------ what an operator has of its function
+
+
+def test_the_function_of_an_operator():
+    operator, (x, *_), _ = OPERATORS["double"]
+    assert operator.function is kernels.DOUBLE and operator.kernel is kernels.double
+    y = torch.empty_like(x)
+    assert operator(x, out=y) is y and same(y, x * 2)
+    assert same(operator(x, out=None, stream=None), x * 2)
+    with pytest.raises(TypeError, match="the third argument of launch.. must be a kernel: cutile_tests::double is an "
+                                        "operator; call it, or launch its kernel, double.kernel"):
+        ct.launch(None, (2,), operator, (x, y))
+    with pytest.raises(TypeError, match="dtype float32"):
+        operator(x, out=y.double())
+    for method in (operator.compile, operator.compile_all, operator.profile):
+        assert method.__self__ is kernels.DOUBLE
+
+
+def test_out_in_a_graph():
+    with pytest.raises((TypeError, torch._dynamo.exc.Unsupported), match="out= and stream= only outside of graphs"):
+        torch.compile(lambda x, y: OPERATORS["double"][0](x, out=y), fullgraph=True, backend="eager")(
+            kernels.X, kernels.X.clone())
+
+
+def test_errors_of_types_under_autocast():
+    @ct.jit(grid="cdiv(N, 32)", out=ct.Out("N"))
+    @ct.kernel
+    def times(x: ct.Array["N"], w: ct.Array["N"], y):  # noqa: F821
+        ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), 32) * ct.load(w, ct.bid(0), 32))
+
+    operator, x = cutile.torch.op("cutile_tests::times", times), torch.eye(40) @ torch.eye(40)
+    for requires_grad in (False, True):
+        w = torch.ones(40, requires_grad=requires_grad)
+        with pytest.raises(ct.TileTypeError) as error, torch.autocast("cpu", torch.bfloat16):
+            operator((x @ x)[0], w)
+        assert "register_autocast" in error.value.__notes__[0]
+    operator.register_autocast("cpu", torch.float32)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert operator((x @ x)[0], w).dtype is torch.float32
+
+
 # ------------------------------------------------------------------ calls that go past the dispatcher
 
 
@@ -248,8 +347,7 @@ def test_what_sees_operators_sees_every_call(what, monkeypatch):
         case "vmap":
             assert same(torch.vmap(operator)(torch.stack([x, x])), torch.stack([meaning(x)] * 2))
         case "func.grad":
-            with pytest.raises(RuntimeError, match="functorch"):  # PyTorch: operators by custom_op cannot do it
-                torch.func.grad(lambda x: operator(x).sum())(x)
+            assert same(torch.func.grad(lambda x: operator(x).sum())(x), torch.full_like(x, 2))
         case "forward":
             with torch.autograd.forward_ad.dual_level():
                 operator(x)
