@@ -25,7 +25,8 @@ HOST = ("TypeError", "ValueError", "OverflowError", "RuntimeError", "RecursionEr
 HOST_FILES = ("launch.py", "host_launch.py", "arguments.py", "array_ref.py", "arrays.py", "float4_packing.py",
               "launch_plan.py", "launch_key.py", "kernel.py", "annotations.py", "options.py", "settings.py",
               "dtypes.py", "proxies.py", "static_names.py", "description.py", "calls.py", "attributes.py",
-              "primitive.py", "targets.py", "gradients.py", "tune.py", "streams.py",
+              "primitive.py", "targets.py", "gradients.py", "no_gradient.py", "autograd.py", "tune.py",
+              "streams.py",
               "calling_convention.py", "constraints.py", "signature.py", "derive.py", "launch_signature.py",
               "export.py", "mangling.py", "demangling.py", "strides.py", "_op.py", "_binding.py", "find_tileiras.py",
               "disassembler.py")
