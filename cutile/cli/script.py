@@ -125,7 +125,7 @@ def _show_error(e: Exception, file: str) -> None:
 @contextmanager
 def _launching(see: See) -> Iterator[None]:
     """Within the `with` block, `see` takes the place of launches."""
-    from cutile.compute.plans import Step  # verbs that run no script need not load it
+    from cutile.compute.steps import Step  # verbs that run no script need not load it
 
     def launch(stream: Any, grid: Any, kernel: Any, args: Any, /, **options: Any) -> None:
         return see(Caught(grid, kernel, args), partial(_launch, stream, grid, kernel, args, **options))

@@ -4,10 +4,11 @@ In: arrays and iterators, operators, and a stream. Out: arrays that are written 
 kernels of this language and an object that launches them; `algorithm.py` says how one is made. They add no meaning: all
 that they compute, kernels compute.
 
-What a call goes through: `iterators.py` (operands; of arrays, `arrays.py`) and `operators.py` say what kernels depend
-on; `plans.py` keeps the launches of a call for those like it; `readers.py` is the tile code of operands, `blocks.py`
-that of operators on tiles; `value_types.py` has the types of items, numbers and structs, `complex_numbers.py` complex
-numbers.
+What a call goes through: `roles.py` reads its arguments. `iterators` (operands; of arrays, `arrays.py`) and
+`operators.py` (`function_key.py` tells functions apart, `captured.py` has the arrays that they capture, `results.py`
+what they give) say what kernels depend on. `plans.py` keeps the launches of a call for those like it, as `steps.py`,
+behind the checks of `overlaps.py`. `readers.py` is the tile code of operands, `blocks.py` that of operators on tiles;
+`value_types.py` has the types of items, numbers and structs, `complex_numbers.py` complex numbers.
 """
 
 from cutile.compute.ahead import clear_pch_cache, deserialize, pch_cache_dir, serialize

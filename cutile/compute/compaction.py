@@ -11,12 +11,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cutile as ct
-from cutile.compute.algorithm import check_apart, is_wide, kernels_for, position
+from cutile.compute.algorithm import is_wide, kernels_for, position
 from cutile.compute.blocks import put_one
-from cutile.compute.iterators import ARRAYS, IteratorBase
-from cutile.compute.operators import Operator, result_of
+from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.iterators.memory import ARRAYS
+from cutile.compute.operators import Operator
+from cutile.compute.overlaps import check_apart
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
+from cutile.compute.results import result_of
 from cutile.compute.value_types import Number, ValueType
 from cutile.dtypes import info
 from cutile.errors import TileValueError

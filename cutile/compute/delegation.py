@@ -11,17 +11,21 @@ import copy
 import functools
 import importlib.util
 import threading
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
+
+import numpy as np
 
 import cutile as ct
 from cutile import settings
 from cutile.compute.algorithm import WIDE, Algorithm
-from cutile.compute.iterators import ArrayIterator
+from cutile.compute.arrays import NOWHERE
+from cutile.compute.iterators.memory import ArrayIterator
 from cutile.compute.pairs import SortOrder
 from cutile.compute.plans import Plan
 from cutile.compute.value_types import Number, storage
-from cutile.runtime.scratch import current, stream_handle
+from cutile.runtime.scratch import Current, stream_handle
 
 INTEGERS = (ct.int8, ct.int16, ct.int32, ct.int64, ct.uint8, ct.uint16, ct.uint32, ct.uint64)
 NUMBERS = (*INTEGERS, ct.float16, ct.float32, ct.float64)
@@ -88,6 +92,8 @@ class Delegating(Algorithm):
 
 def chosen() -> str:
     """ "cccl" where sorts may run through it, else "own"."""
+    if not _choices and settings.untouched("COMPUTE", "BACKEND"):
+        return "cccl" if _installed() else "own"
     wanted = backend()
     return "own" if wanted == "own" or settings.on_host() or wanted == "auto" and not _installed() else "cccl"
 
@@ -133,11 +139,12 @@ def delegated(plan: Plan, name: str, order: SortOrder, items: dict[str, Any], of
         if backend() == "cccl":
             raise ImportError(MISSING.format(package))
         return False
-    arrays = items | offsets
-    there = {key: it.state(n) for key, (it, n) in arrays.items() if it is not None}
-    call = _Call(getattr(package, f"make_{name}"), tuple(there), dict.fromkeys(arrays),
-                 {"order": package.SortOrder[order.name]}, given, plan.device)
-    plan.call_on_stream(call, plan.array(call.nbytes(plan.now(tuple(there.values()))), ct.uint8), *there.values())
+    operands = items | offsets
+    pieces = [it.state(n) for it, n in operands.values() if it is not None]
+    make = functools.partial(getattr(package, f"make_{name}"), order=package.SortOrder[order.name])
+    there = {key: None if it is None else (storage(it.value_type), n) for key, (it, n) in operands.items()}
+    calls = _Calls(make, there, given, plan.device)
+    plan.call_on_stream(calls, [*pieces, plan.array(calls.nbytes(plan.addresses(pieces)), ct.uint8)])
     return True
 
 
@@ -148,42 +155,68 @@ def _plain(operands: dict[str, Any], dtypes: tuple) -> bool:
 
 
 class _Stream:
-    def __init__(self, handle: int):
-        self._handle = handle
+    def __init__(self) -> None:
+        self.handle = 0
 
     def __cuda_stream__(self) -> tuple[int, int]:
-        return 0, self._handle
+        return 0, self.handle
 
 
 class _Array:
-    """An array as cuda.compute takes it."""
+    """A line of numbers as cuda.compute takes it, which each call puts to another address."""
 
-    def __init__(self, on_gpu: Any):
-        self.__cuda_array_interface__ = on_gpu.__cuda_array_interface__
-        self.dtype = storage(Number(on_gpu.dtype))
-        self.nbytes = self.__cuda_array_interface__["shape"][0] * self.dtype.itemsize
+    def __init__(self, dtype: np.dtype, size: int):
+        self.dtype, self.nbytes, self.pointer, self.size = dtype, size * dtype.itemsize, NOWHERE, size
+
+    def data_ptr(self) -> int:
+        return self.pointer
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {"shape": (self.size,), "strides": None, "typestr": self.dtype.str, "data": (self.pointer, False),
+                "version": 3}
 
 
-class _Call:
-    """A call of an object of cuda.compute, of which each thread has its own."""
+class _Calls:
+    """Calls of an object of cuda.compute, of which each thread has its own: it is for one thread at a time.
 
-    def __init__(self, make: Any, names: tuple[str, ...], missing: dict[str, None], made: dict, given: dict,
+    make      makes it, given its operands
+    operands  dtype and size of each array, by its argument; None for one that is missing
+    given     all other arguments of a call
+    """
+
+    def __init__(self, make: Callable, operands: dict[str, tuple[np.dtype, int] | None], given: dict[str, Any],
                  device: Any):
-        self._make, self._names, self._missing, self._made, self._given = make, names, missing, made, given
-        self._device, self._of_thread = device, threading.local()
+        self._make, self._operands, self._given = make, operands, given
+        self._device, self._of_thread, self._bytes = device, threading.local(), 0
 
-    def nbytes(self, arrays: tuple) -> int:
-        """Of temporary storage."""
-        with current(self._device):
-            return self._run(arrays, None, None)
+    def nbytes(self, addresses: Sequence[int]) -> int:
+        """Of temporary storage, for arrays there."""
+        with Current(self._device):
+            run, arrays, scratch, _, given = self._here()
+            for array, address in zip(arrays, addresses, strict=True):
+                array.pointer = address
+            self._bytes = run(**given | {"temp_storage": None, "stream": None})
+        scratch.nbytes = scratch.size = self._bytes
+        return self._bytes
 
-    def __call__(self, stream: Any, scratch: Any, *arrays: Any) -> None:
-        with current(self._device):
-            self._run(arrays, _Array(scratch), _Stream(stream_handle(stream)))
+    def __call__(self, stream: Any, addresses: Sequence[int]) -> None:
+        with Current(self._device):
+            run, arrays, scratch, queue, given = self._here()
+            *there, scratch.pointer = addresses
+            for array, address in zip(arrays, there, strict=True):
+                array.pointer = address
+            queue.handle = stream_handle(stream)
+            run(**given)
 
-    def _run(self, arrays: tuple, scratch: Any, stream: Any) -> int:
-        given = self._missing | dict(zip(self._names, map(_Array, arrays), strict=True))
-        found = getattr(self._of_thread, "object", None)
-        if found is None:
-            found = self._of_thread.object = self._make(**given, **self._made)
-        return found(temp_storage=scratch, **given, **self._given, stream=stream)
+    def _here(self) -> tuple:
+        """What this thread calls, the arrays, temporary storage and stream that it passes, and all arguments."""
+        try:
+            return self._of_thread.found
+        except AttributeError:
+            arrays = {name: x and _Array(*x) for name, x in self._operands.items()}
+            scratch, queue = _Array(np.dtype(np.uint8), self._bytes), _Stream()
+            given = {**arrays, **self._given, "temp_storage": scratch, "stream": queue}
+            found = self._make(**arrays), [a for a in arrays.values() if a is not None], scratch, queue, given
+            self._of_thread.found = found
+            return found

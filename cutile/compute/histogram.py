@@ -11,22 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import cutile as ct
-from cutile.compute.algorithm import (
-    COUNT,
-    INPUT,
-    OUTPUT,
-    Algorithm,
-    Role,
-    check_apart,
-    check_count,
-    is_wide,
-    kernels_for,
-    position,
-    power_below,
-)
-from cutile.compute.iterators import ARRAYS, INT64, IteratorBase, bits_of, type_of_value
+from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, position, power_below
+from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.iterators.memory import ARRAYS
+from cutile.compute.iterators.values import INT64, bits_of, type_of_value
+from cutile.compute.overlaps import check_apart
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Immediate, Place
+from cutile.compute.roles import COUNT, INPUT, OUTPUT, Role
 from cutile.compute.value_types import Number, storage
 from cutile.dtypes import DType, info
 

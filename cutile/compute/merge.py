@@ -12,23 +12,15 @@ import dataclasses
 from typing import Any
 
 import cutile as ct
-from cutile.compute.algorithm import (
-    COUNT,
-    INPUT,
-    OPERATOR,
-    OUTPUT,
-    Algorithm,
-    is_wide,
-    kernels_for,
-    optional,
-    position,
-)
-from cutile.compute.iterators import ARRAYS, IteratorBase
+from cutile.compute.algorithm import Algorithm, is_wide, kernels_for, position
+from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.iterators.memory import ARRAYS
 from cutile.compute.lanes import EACH, FEW, Keys
 from cutile.compute.operators import Operator
 from cutile.compute.pairs import Items, check_pair, check_sizes, temporary
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
+from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT, optional
 from cutile.compute.search import compared
 
 TILE = 2048  # items of a tile

@@ -7,9 +7,11 @@ import enum
 from typing import Any, NamedTuple
 
 import cutile as ct
-from cutile.compute.algorithm import check_apart, check_count
-from cutile.compute.iterators import IteratorBase, Stored
+from cutile.compute.algorithm import check_count
+from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.iterators.memory import Stored
 from cutile.compute.lanes import FEW, Keys
+from cutile.compute.overlaps import check_apart
 from cutile.compute.plans import Plan
 from cutile.compute.value_types import Number, ValueType
 from cutile.dtypes import DType, info

@@ -3,32 +3,34 @@
 An algorithm makes a plan by `plan.launch(…)`, in the order in which the launches run. Their arguments are made of the
 operands' states and of temporary storage. A plan keeps no array: of each it notes which *root* it is part of. The roots
 of a call are the addresses of its arrays, or the arrays themselves in host memory, and its numbers, one for each slot
-of its operands (iterators.py); the last root is temporary storage.
+of its operands (`iterators/base.py`); the last root is temporary storage.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations, islice
-from math import gcd
-from typing import Any, NamedTuple
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from cutile import settings
 from cutile._support.lru import LruDict
 from cutile.compute.arrays import NOWHERE, DeviceArray, Held, Piece, Temporary
-from cutile.compute.iterators import Capturing, IteratorBase, Stored
+from cutile.compute.captured import Capturing
+from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.iterators.memory import Stored
 from cutile.compute.operators import Operator
+from cutile.compute.overlaps import Alike, Apart, Line, layout, shared
+from cutile.compute.steps import Call, CallOnStream, FromRoot, Part, Place, Step
 from cutile.compute.value_types import Number, ValueType
 from cutile.dtypes import DType, info, uint8
-from cutile.errors import TileError, TileSanitizerError, TileUnsupportedFeatureError, for_users, is_refusal
+from cutile.errors import TileError, TileSanitizerError, for_users, is_refusal
 from cutile.front.context import Hidden
 from cutile.runtime.array_ref import GPU, ref_of
 from cutile.runtime.autograd import Written, before_writing
 from cutile.runtime.launch_key import find_reader
-from cutile.runtime.repeated import Repeated
 from cutile.runtime.scratch import Scratch
 
 ALIGNMENT = 256  # of the arrays in temporary storage, and of temporary storage on a GPU
@@ -50,10 +52,10 @@ class Plan:
         self.device = None if there is None else there.device
         self.storage = DeviceArray(Number(uint8), 0, 0, 1, self.device, True, None, None)
         self._positions[id(self.storage)] = len(slots)
-        self._watched = any(isinstance(x, Operator) and x.watched for x in operands) or any(
+        self.watched = any(isinstance(x, Operator) and x.watched for x in operands) or any(
             it.watched() for it in operands if isinstance(it, IteratorBase))
         self._repeatable = bool(arrays)
-        self._steps: list[Step | _Call | _Apart | _Alike] = []
+        self._steps: list[Step | Call | CallOnStream | Apart | Alike] = []
         captured = self._find_captured(operands)
         self._hidden, self._captured = tuple(captured), tuple(captured.values())
         self._used, self._largest = 0, 1
@@ -63,7 +65,7 @@ class Plan:
 
     @property
     def on_host(self) -> bool:
-        """Whether kernels run in host memory, where other sizes of tiles may be quick."""
+        """Whether kernels run in host memory, where other sizes of tiles take less time."""
         return self.device is None
 
     def array(self, size: int, dtype: DType) -> Temporary:
@@ -91,24 +93,25 @@ class Plan:
         """A call of a function of the host between launches. `args`: as those of a launch; in host memory it gets
         NumPy arrays.
         """
-        self._steps.append(_Call(self, function, self._template(args)))
+        self._steps.append(Call(self, function, self._template(args)))
 
-    def call_on_stream(self, function: Callable, *args: Any) -> None:
-        """The same of a function that gets the stream, before `args`."""
-        self._steps.append(_CallOnStream(self, function, self._template(args)))
+    def call_on_stream(self, function: Callable, arrays: Sequence[Piece | Temporary]) -> None:
+        """A call of a function of the host, which gets the stream, and a list of the addresses of arrays on a GPU."""
+        self._steps.append(CallOnStream(function, self._template(tuple(arrays))))
 
-    def now(self, args: Sequence[Any]) -> tuple:
-        """`args` as a function gets them, in the call that the plan is made for. Temporary storage is nowhere."""
-        return self.actual(self._template(tuple(args)), [*self.roots(), NOWHERE])
+    def addresses(self, arrays: Sequence[Piece]) -> list[int]:
+        """The addresses of arrays on a GPU in the call that the plan is made for."""
+        roots = self.roots()
+        return [roots[x.root] + x.piece.moved for x in self._template(tuple(arrays))]
 
     def apart(self, lines: Sequence[Line], many: int) -> None:
         """What is checked before the launches: that of the lines of memory, the first `many`, which are written, share
         none with any other. ValueError, which names both.
         """
-        pairs = [(a, b, *_shared(a, b)) for k, a in enumerate(lines[:many]) for b in lines[k + 1:]
+        pairs = [(a, b, *shared(a, b)) for k, a in enumerate(lines[:many]) for b in lines[k + 1:]
                  if a.argument != b.argument and a.size > 0 and b.size > 0]
         if pairs:
-            self._steps.append(_Apart([(a.argument, b.argument, self._positions[id(a.array)],
+            self._steps.append(Apart([(a.argument, b.argument, self._positions[id(a.array)],
                                         self._positions[id(b.array)], *rest) for a, b, *rest in pairs]))
 
     def _find_captured(self, operands: Sequence[Any]) -> dict[Hidden, Any]:
@@ -120,16 +123,16 @@ class Plan:
                     raise TypeError(f"an array that an operator captures is in {_memory(state.array.device)}, and the "
                                     f"arrays are in {_memory(self.device)}")
                 if found.setdefault(hidden, state) is not state:
-                    alike = _Alike(*(self._positions[id(s.array)] for s in (found[hidden], state)))
+                    alike = Alike(*(self._positions[id(s.array)] for s in (found[hidden], state)))
                     alike.run(self.roots(), 0, None)
                     self._steps.append(alike)
         return found
 
     def _template(self, arg: Any) -> Any:
         if isinstance(arg, Piece | Temporary):
-            return _Part(self._positions[id(arg.array)], arg._replace(array=_Place(self.device)))
+            return Part(self._positions[id(arg.array)], arg._replace(array=Place(self.device)))
         if isinstance(arg, Held):
-            return _Number(self._positions[id(arg)])
+            return FromRoot(self._positions[id(arg)])
         return tuple(map(self._template, arg)) if type(arg) is tuple else arg
 
     def launches(self) -> Iterator[tuple[Any, tuple]]:
@@ -141,9 +144,9 @@ class Plan:
 
     def actual(self, x: Any, roots: list) -> Any:
         """What a template stands for, in a call with these roots."""
-        if isinstance(x, _Part):
+        if isinstance(x, Part):
             return (x.piece.on_host if self.device is None else x.piece.on_gpu)(roots[x.root])
-        if isinstance(x, _Number):
+        if isinstance(x, FromRoot):
             return roots[x.root]
         return tuple(self.actual(y, roots) for y in x) if type(x) is tuple else x
 
@@ -154,9 +157,10 @@ class Plan:
     def finish(self, outputs: Sequence[str], names: Sequence[str], args: Sequence[Any]) -> None:
         """No launches follow. `outputs`: which of the arguments, of these names, are written to."""
         self.nbytes = max(self._used, 1)
-        tensor = getattr(sys.modules.get("torch"), "Tensor", ())
-        self._written = tuple((i, name) for i, name in enumerate(names) if name in outputs and self._steps
-                              and isinstance(args[i], (IteratorBase, tensor) if tensor else IteratorBase))
+        tensor: Any = getattr(sys.modules.get("torch"), "Tensor", ())
+        written = [(i, name) for i, name in enumerate(names) if name in outputs and self._steps]
+        self._written = tuple(Written((i,), name) for i, name in written if isinstance(args[i], tensor))
+        self._written_through = tuple((i, name) for i, name in written if isinstance(args[i], IteratorBase))
         del self._positions, self._slots, self._captured, self.storage
 
     def run(self, args: tuple, roots: list, storage: Any, stream: Any) -> None:
@@ -175,7 +179,9 @@ class Plan:
 
     def _run(self, args: tuple, roots: list, stream: Any) -> None:
         if self._written:
-            _tell_torch(self._written, args)
+            before_writing(self._written, args)
+        if self._written_through:
+            _tell_torch(self._written_through, args)
         alignment = 0 if self.device is None else roots[-1] & 15
         for step in self._steps:
             try:
@@ -217,12 +223,10 @@ class Plan:
 
 
 def _tell_torch(written: tuple[tuple[int, str], ...], args: tuple) -> None:
-    """Tell autograd which tensors are about to be written to."""
+    """Tell autograd which tensors are about to be written to through iterators."""
     tensor = getattr(sys.modules.get("torch"), "Tensor", None)
     if tensor is not None:
-        found = [(name, t) for i, name in written for t in
-                 ([args[i]] if isinstance(args[i], tensor) else [a.owner for a in args[i].arrays()])
-                 if isinstance(t, tensor)]
+        found = [(name, a.owner) for i, name in written for a in args[i].arrays() if isinstance(a.owner, tensor)]
         if found:
             before_writing([Written((k,), name) for k, (name, _) in enumerate(found)], [t for _, t in found])
 
@@ -248,154 +252,6 @@ def _bytes_there(part: tuple) -> tuple[int, bool, int]:
     return found
 
 
-# ------------------------------------------------------------------ launches
-
-
-class _Place:
-    """What is left of an array in a plan."""
-
-    __slots__ = ("device",)
-    writable = True
-
-    def __init__(self, device: int | None):
-        self.device = device
-
-
-class _Part:
-    """An argument that is a piece of a root."""
-
-    __slots__ = ("root", "piece")
-
-    def __init__(self, root: int, piece: Piece | Temporary):
-        self.root, self.piece = root, piece
-
-
-class _Number:
-    """An argument that is a root."""
-
-    __slots__ = ("root",)
-
-    def __init__(self, root: int):
-        self.root = root
-
-
-class Step:
-    """A launch of a plan: a kernel over a grid. `template`: its arguments, with parts and numbers in the place of what
-    differs.
-    """
-
-    __slots__ = ("kernel", "grid", "_plan", "_template", "_repeated", "_constants", "_moves", "_parts")
-
-    def __init__(self, plan: Plan, kernel: Any, blocks: int, template: tuple):
-        self.kernel, self.grid, self._plan, self._template = kernel, (blocks, 1, 1), plan, template
-        self._repeated: dict[int, Repeated] = {}  # by the alignment of temporary storage
-        leaves = list(_leaves(template, kernel.specs))
-        self._constants = [None if isinstance(x, _Part | _Number) else x for x in leaves]
-        moves = [(i, x.root, 0 if isinstance(x, _Number) else x.piece.moved) for i, x in enumerate(leaves)
-                 if isinstance(x, _Number) or isinstance(x, _Part) and plan.device is not None]
-        self._moves: tuple[tuple[int, int, int], ...] = tuple(moves)
-        self._parts: tuple[tuple[int, int, Callable], ...] = tuple(
-            (i, x.root, x.piece.on_host) for i, x in enumerate(leaves) if isinstance(x, _Part) and plan.device is None)
-
-    def run(self, roots: list, alignment: int, stream: Any) -> None:
-        found = self._repeated.get(alignment)
-        if found is None or not found.unchanged():
-            found = self._made(roots, stream)
-            if found.repeatable:
-                self._repeated[alignment] = found
-            return found.run(stream, found.values)
-        values = self._constants.copy()
-        for i, root, moved in self._moves:
-            values[i] = roots[root] + moved
-        for i, root, take in self._parts:
-            values[i] = take(roots[root])
-        found.run(stream, values)
-
-    def arguments(self, roots: list) -> tuple:
-        """Those of ct.launch."""
-        return self._plan.actual(self._template, roots)
-
-    def _made(self, roots: list, stream: Any) -> Repeated:
-        return Repeated(self.kernel, self.grid, self.arguments(roots), stream, self._plan._watched)
-
-
-class _Call:
-    """A call of a function of the host."""
-
-    __slots__ = ("_plan", "_function", "_template")
-
-    def __init__(self, plan: Plan, function: Callable, template: tuple):
-        self._plan, self._function, self._template = plan, function, template
-
-    def run(self, roots: list, alignment: int, stream: Any) -> None:
-        self._function(*self._plan.actual(self._template, roots))
-
-
-class _CallOnStream(_Call):
-    __slots__ = ()
-
-    def run(self, roots: list, alignment: int, stream: Any) -> None:
-        self._function(stream, *self._plan.actual(self._template, roots))
-
-
-class Line(NamedTuple):
-    """Items of an argument: `size` of them in an array, from byte `start` of it on."""
-
-    argument: str
-    array: DeviceArray
-    start: int
-    size: int
-
-
-class _Apart:
-    """A check that lines of memory share none.
-
-    `pairs`: two arguments, their roots, and what `_shared` gives.
-    """
-
-    __slots__ = ("_pairs",)
-
-    def __init__(self, pairs: list[tuple]):
-        self._pairs = pairs
-
-    def run(self, roots: list, alignment: int, stream: Any) -> None:
-        at = [x if type(x) is int else x.__array_interface__["data"][0] for x in roots[:-1]]
-        for one, other, i, j, moved, low, high, step, item, last in self._pairs:
-            between = at[j] - at[i] + moved
-            if low < between < high and not (step and item <= between % step <= last):
-                raise ValueError(f"arguments `{one}` and `{other}` share memory; pass another array as `{one}`")
-
-
-class _Alike:
-    """A check that two roots are one array: one that an operator captures which stands in two places."""
-
-    __slots__ = ("_one", "_other")
-
-    def __init__(self, one: int, other: int):
-        self._one, self._other = one, other
-
-    def run(self, roots: list, alignment: int, stream: Any) -> None:
-        if _layout_of(roots[self._one]) != _layout_of(roots[self._other]):
-            raise TileUnsupportedFeatureError(
-                "two operators of equal code capture different arrays, and equal operators share code",
-                help="tell the functions apart, for example by a default argument: def f(x, which=1): …")
-
-
-def _layout_of(root: Any) -> Any:
-    return root if type(root) is int else _layout(root)
-
-
-def _shared(a: Line, b: Line) -> tuple[int, int, int, int, int, int]:
-    """When lines share memory, from how far apart the addresses of their arrays are. With what the first number adds,
-    it is between the second and the third, and no multiple of `step` plus what leaves room for both items.
-    """
-    spans = [(min(0, (x.size - 1) * x.array.stride), max(0, (x.size - 1) * x.array.stride) + x.array.itemsize)
-             for x in (a, b)]
-    (first, end), (other, other_end) = spans
-    step = gcd(a.array.stride, b.array.stride)
-    return b.start - a.start, first - other_end, end - other, step, a.array.itemsize, step - b.array.itemsize
-
-
 def _only_in_place(e: TileSanitizerError, roots: list) -> bool:
     """Whether the sanitizer reports only that input and output are one array, as they may be: a kernel reads each tile
     before it writes it.
@@ -403,20 +259,7 @@ def _only_in_place(e: TileSanitizerError, roots: list) -> bool:
     if any(found.check != "alias" for found in e.errors):
         return False
     arrays = [a for a in roots if isinstance(a, np.ndarray)]
-    return not any(_layout(a) != _layout(b) and np.shares_memory(a, b) for a, b in combinations(arrays, 2))
-
-
-def _layout(a: np.ndarray) -> tuple:
-    return a.ctypes.data, a.dtype, a.shape, a.strides
-
-
-def _leaves(args: Sequence[Any], specs: Any) -> Iterator[Any]:
-    """What becomes a launch value each, in order."""
-    for arg, spec in zip(args, specs, strict=True):
-        if type(arg) is tuple:
-            yield from _leaves(arg, islice(spec.items, len(arg)))
-        elif not spec.constant:
-            yield arg
+    return not any(layout(a) != layout(b) and np.shares_memory(a, b) for a, b in combinations(arrays, 2))
 
 
 def for_user(run: Callable, *args: Any) -> None:

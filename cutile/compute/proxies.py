@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from cutile.compute.arrays import NOWHERE, DeviceArray
-from cutile.compute.iterators import ArrayIterator, IteratorBase
+from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.iterators.memory import ArrayIterator
 from cutile.compute.value_types import storage, value_type
 
 

@@ -12,19 +12,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import cutile as ct
-from cutile.compute.algorithm import (
-    COUNT,
-    INPUT,
-    OUTPUT,
-    VALUE,
-    Initial,
-    is_wide,
-    kernels_for,
-    optional,
-    position,
-)
+from cutile.compute.algorithm import is_wide, kernels_for, position
 from cutile.compute.delegation import NUMBERS, Delegating, chosen, delegated
-from cutile.compute.iterators import ARRAYS, ArrayIterator, IteratorBase
+from cutile.compute.initial import Initial
+from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.iterators.memory import ARRAYS, ArrayIterator
 from cutile.compute.operators import OpKind, operator
 from cutile.compute.pairs import (
     Bits,
@@ -40,6 +32,7 @@ from cutile.compute.pairs import (
 )
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
+from cutile.compute.roles import COUNT, INPUT, OUTPUT, VALUE, optional
 from cutile.compute.scan import Scan
 from cutile.compute.value_types import Number
 

@@ -8,33 +8,23 @@ import enum
 from typing import Any
 
 import cutile as ct
-from cutile.compute.algorithm import (
-    COUNT,
-    INITIAL,
-    INPUT,
-    OPERATOR,
-    OUTPUT,
-    Algorithm,
-    Initial,
-    check_count,
-    ints,
-    is_wide,
-    kernels_for,
-    position,
-    power_below,
-)
+from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, position, power_below
 from cutile.compute.blocks import Combined, put_one
-from cutile.compute.iterators import IteratorBase, constant_reader
-from cutile.compute.operators import Operator, result_of
+from cutile.compute.initial import Initial, ints
+from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.iterators.values import constant_reader
+from cutile.compute.operators import Operator
 from cutile.compute.plans import Plan
 from cutile.compute.proxies import capabilities
-from cutile.compute.quick import Quick, quick_to_fold
 from cutile.compute.readers import Place
+from cutile.compute.results import result_of
+from cutile.compute.roles import COUNT, INITIAL, INPUT, OPERATOR, OUTPUT
+from cutile.compute.ufuncs import Ufunc, ufunc_to_reduce
 from cutile.compute.value_types import ValueType
 
 TILE = 4096  # items of a tile
 BLOCKS = 1024  # most blocks; a power of two
-HOST_TILE = 1 << 17  # in host memory, where one block with large tiles is quick
+HOST_TILE = 1 << 17  # in host memory, where one block with large tiles takes less time
 FOLDED = 1 << 20  # of a tile that NumPy folds in one call
 REST = 1 << 16  # and of those behind the last one of these
 
@@ -90,24 +80,24 @@ def _kernel(items: IteratorBase, out: IteratorBase, combine: Combined, first: bo
     return reduce_tiles
 
 
-def _folding_kernel(items: IteratorBase, out: IteratorBase, quick: Quick, first: bool, wide: bool) -> Any:
+def _folding_kernel(items: IteratorBase, out: IteratorBase, ufunc: Ufunc, first: bool, wide: bool) -> Any:
     """A kernel of one block that folds each tile. For host memory."""
-    reader, writer, combine, t = items.reader(), out.writer(), quick.combine, quick.combine.type
+    reader, writer, combine, t = items.reader(), out.writer(), ufunc.combine, ufunc.combine.type
     initial = constant_reader(t)
 
     @ct.kernel
     def fold_tiles(source: items.annotation(wide), target: out.annotation(wide), before: ints(t, first),
                    n: position(wide), size: ct.Constant[int], small: ct.Constant[int]):
         full, more = ct.astype(n // size, ct.int32), ct.astype(n // small, ct.int32)
-        total = quick.folded(t.cast(reader.tile(source, Place(0, size, n, True))))
+        total = ufunc.folded(t.cast(reader.tile(source, Place(0, size, n, True))))
         for i in range(1, full):
-            total = combine(total, quick.folded(t.cast(reader.tile(source, Place(i, size, n, True)))))
+            total = combine(total, ufunc.folded(t.cast(reader.tile(source, Place(i, size, n, True)))))
         for i in range(full * (size // small), more):
-            total = combine(total, quick.folded(t.cast(reader.tile(source, Place(i, small, n, True)))))
+            total = combine(total, ufunc.folded(t.cast(reader.tile(source, Place(i, small, n, True)))))
         if n % small != 0:
             place = Place(more, small, n, False)
-            rest = quick.only(place.mask(), t.cast(reader.tile(source, place)), total)
-            total = combine(total, quick.folded(rest))
+            rest = ufunc.only(place.mask(), t.cast(reader.tile(source, place)), total)
+            total = combine(total, ufunc.folded(rest))
         put_one(writer, target, 0, t, combine(initial.value(before), total) if first else total)
 
     return fold_tiles
@@ -146,10 +136,10 @@ class Reduce(Algorithm):
                             before)
             return
         apart = plan.on_host and self.options[0] < Determinism.GPU_TO_GPU
-        if apart and (quick := quick_to_fold(op, t)) is not None:
+        if apart and (ufunc := ufunc_to_reduce(op, t)) is not None:
             wide, size = is_wide(n, items), power_below(n, FOLDED)
             key = "fold", items.kind, out.kind, op.key, t, bool(before), wide
-            kernel = kernels_for(key, _folding_kernel, items, out, quick, bool(before), wide)
+            kernel = kernels_for(key, _folding_kernel, items, out, ufunc, bool(before), wide)
             return plan.launch(1, kernel, items.state(n), out.state(1), before, n, size, min(size, REST))
         size = power_below(n, HOST_TILE if apart else TILE)
         blocks = 1 if apart else power_below(max(n // size, 1), BLOCKS)

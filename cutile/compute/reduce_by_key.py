@@ -9,21 +9,14 @@ import dataclasses
 from typing import Any
 
 import cutile as ct
-from cutile.compute.algorithm import (
-    COUNT,
-    INPUT,
-    OPERATOR,
-    OUTPUT,
-    Algorithm,
-    check_apart,
-    check_count,
-    is_wide,
-    with_default,
-)
+from cutile.compute.algorithm import Algorithm, check_count, is_wide
 from cutile.compute.compaction import Begins, check_counter, nothing_kernel, predicate
-from cutile.compute.iterators import IteratorBase
-from cutile.compute.operators import Operator, OpKind, result_of
+from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.operators import Operator, OpKind
+from cutile.compute.overlaps import check_apart
 from cutile.compute.plans import Plan
+from cutile.compute.results import result_of
+from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT, with_default
 from cutile.compute.scan import Scan
 from cutile.compute.value_types import Number, ValueType, tuple_of
 

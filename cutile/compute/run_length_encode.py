@@ -5,22 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from cutile.compute.algorithm import (
-    COUNT,
-    INPUT,
-    OPERATOR,
-    OUTPUT,
-    Algorithm,
-    check_apart,
-    check_count,
-    is_wide,
-    with_default,
-)
+from cutile.compute.algorithm import Algorithm, check_count, is_wide
 from cutile.compute.compaction import check_counter, predicate
-from cutile.compute.iterators import IteratorBase, TransformIterator
+from cutile.compute.iterators import TransformIterator
+from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operators import Operator, OpKind, operator
+from cutile.compute.overlaps import check_apart
 from cutile.compute.plans import Plan
 from cutile.compute.reduce_by_key import reduce_runs
+from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT, with_default
 
 
 class RunLengthEncode(Algorithm):

@@ -9,24 +9,15 @@ from typing import Any
 
 import cutile as ct
 from cutile.compute import host_scan
-from cutile.compute.algorithm import (
-    COUNT,
-    INITIAL_OR_ARRAY,
-    INPUT,
-    OPERATOR,
-    OUTPUT,
-    Algorithm,
-    check_count,
-    is_wide,
-    kernels_for,
-    position,
-)
+from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, position
 from cutile.compute.blocks import Combined, put_one
-from cutile.compute.iterators import IteratorBase
-from cutile.compute.operators import Operator, result_of
+from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.operators import Operator
 from cutile.compute.plans import Plan
-from cutile.compute.quick import quick_to_scan
 from cutile.compute.readers import Place
+from cutile.compute.results import result_of
+from cutile.compute.roles import COUNT, INITIAL_OR_ARRAY, INPUT, OPERATOR, OUTPUT
+from cutile.compute.ufuncs import ufunc_to_scan
 
 TILE = 1024  # items of a tile
 HOST_TILE = 32  # in host memory, where a scan goes through a tile item by item, for many tiles at once
@@ -102,9 +93,9 @@ class Scan(Algorithm):
             raise ValueError("argument `init_value`: an exclusive scan needs an initial value")
         t = items.value_type if begin is None else begin.type
         combine, size = Combined(op.function, t, result_of(op, t, t).loops), HOST_TILE if plan.on_host else TILE
-        quick = quick_to_scan(op, t) if n and plan.on_host and (inclusive or host_scan.advances(out)) else None
-        if quick is not None:
-            return host_scan.scan(plan, items, out, op, quick, begin, inclusive, n)
+        ufunc = ufunc_to_scan(op, t) if n and plan.on_host and (inclusive or host_scan.advances(out)) else None
+        if ufunc is not None:
+            return host_scan.scan(plan, items, out, op, ufunc, begin, inclusive, n)
         sizes = [n]
         while sizes[-1] > size:
             sizes.append(-(-sizes[-1] // size))

@@ -8,22 +8,13 @@ before the value.
 from typing import Any
 
 import cutile as ct
-from cutile.compute.algorithm import (
-    COUNT,
-    INPUT,
-    OPERATOR,
-    OUTPUT,
-    Algorithm,
-    check_count,
-    is_wide,
-    kernels_for,
-    position,
-    with_default,
-)
-from cutile.compute.iterators import IteratorBase
-from cutile.compute.operators import Operator, OpKind, result_of
+from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, position
+from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.operators import Operator, OpKind
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
+from cutile.compute.results import result_of
+from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT, with_default
 from cutile.compute.value_types import Number
 from cutile.dtypes import info
 

@@ -10,28 +10,23 @@ from typing import Any
 
 import cutile as ct
 from cutile.compute.algorithm import (
-    COUNT,
-    INITIAL,
-    INPUT,
-    OPERATOR,
-    OUTPUT,
     WIDE,
     Algorithm,
-    Initial,
     check_count,
-    ints,
     is_wide,
     kernels_for,
     on_some_gpu,
-    optional,
     position,
     power_below,
 )
 from cutile.compute.blocks import Combined
-from cutile.compute.iterators import IteratorBase
-from cutile.compute.operators import Operator, result_of
+from cutile.compute.initial import Initial, ints
+from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.operators import Operator
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
+from cutile.compute.results import result_of
+from cutile.compute.roles import COUNT, INITIAL, INPUT, OPERATOR, OUTPUT, optional
 from cutile.compute.value_types import Number
 from cutile.dtypes import info
 

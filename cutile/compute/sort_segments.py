@@ -9,18 +9,10 @@ import dataclasses
 from typing import Any
 
 import cutile as ct
-from cutile.compute.algorithm import (
-    COUNT,
-    INPUT,
-    OUTPUT,
-    check_count,
-    is_wide,
-    kernels_for,
-    optional,
-    position,
-)
+from cutile.compute.algorithm import check_count, is_wide, kernels_for, position
 from cutile.compute.delegation import INTEGERS, Delegating, chosen, delegated
-from cutile.compute.iterators import ARRAYS, IteratorBase
+from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.iterators.memory import ARRAYS
 from cutile.compute.lanes import EACH, FEW, Keys, joined
 from cutile.compute.operators import OpKind, operator
 from cutile.compute.pairs import (
@@ -35,6 +27,7 @@ from cutile.compute.pairs import (
 )
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
+from cutile.compute.roles import COUNT, INPUT, OUTPUT, optional
 from cutile.compute.scan import Scan
 from cutile.compute.value_types import Number
 from cutile.dtypes import info

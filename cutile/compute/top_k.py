@@ -11,26 +11,19 @@ import functools
 from typing import Any
 
 import cutile as ct
-from cutile.compute.algorithm import (
-    COUNT,
-    INPUT,
-    OUTPUT,
-    Algorithm,
-    check_apart,
-    check_count,
-    is_wide,
-    kernels_for,
-    optional,
-    position,
-)
+from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, position
 from cutile.compute.compaction import Split, compact
-from cutile.compute.iterators import ARRAYS, INT64, IteratorBase
+from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.iterators.memory import ARRAYS
+from cutile.compute.iterators.values import INT64
 from cutile.compute.merge import MergeSort
 from cutile.compute.operators import Operator, operator
+from cutile.compute.overlaps import check_apart
 from cutile.compute.pairs import Bits, Items, SortOrder, bits_order, check_pair, temporary
 from cutile.compute.plans import Plan
 from cutile.compute.radix import RadixSort
 from cutile.compute.readers import Place
+from cutile.compute.roles import COUNT, INPUT, OUTPUT, optional
 from cutile.compute.value_types import Number, ValueType
 
 TILE = 1024  # items of a tile

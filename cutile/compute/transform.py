@@ -4,24 +4,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import cutile as ct
-from cutile.compute.algorithm import (
-    COUNT,
-    INPUT,
-    OPERATOR,
-    OUTPUT,
-    Algorithm,
-    check_count,
-    is_wide,
-    kernels_for,
-    position,
-)
-from cutile.compute.iterators import IteratorBase
-from cutile.compute.operators import Operator, result_of
+from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, position
+from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.operators import Operator
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
+from cutile.compute.results import result_of
+from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT
 
 TILE = 1024  # items of a block
-HOST_TILES = (1 << 18, 1 << 13, TILE)  # in host memory, where few large tiles are quick
+HOST_TILES = (1 << 18, 1 << 13, TILE)  # in host memory, where few large tiles take less time
 
 
 def _kernel(ins: tuple[IteratorBase, ...], out: IteratorBase, op: Operator, wide: bool) -> Any:

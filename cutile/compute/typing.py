@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from cutile.compute.iterators import IteratorBase
+from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operators import OpKind, RawOp
 from cutile.compute.value_types import StructValue
 

@@ -3,11 +3,12 @@
 import dataclasses
 from typing import Any
 
-from cutile.compute.algorithm import COUNT, INPUT, OPERATOR, OUTPUT, Algorithm, check_count
+from cutile.compute.algorithm import Algorithm, check_count
 from cutile.compute.compaction import Begins, Split, check_counter, compact, predicate
-from cutile.compute.iterators import IteratorBase
+from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operators import Operator
 from cutile.compute.plans import Plan
+from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT
 
 
 @dataclasses.dataclass(frozen=True)

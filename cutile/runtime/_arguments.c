@@ -187,6 +187,27 @@ PyObject *streams_of(PyObject *self, PyObject *capsule)
     return PyLong_FromUnsignedLongLong((uintptr_t)e->current_stream);
 }
 
+/* Whether a tensor that was read has complex numbers: in PyTorch's numbering of dtypes, or in that of DLPack. */
+static int is_complex(const Reading *r, uint64_t kind)
+{
+    uint64_t dtype = r->parts[0] >> 32;
+    return kind == TORCH_SHIM ? dtype >= 8 && dtype <= 10 : (r->parts[1] & 255) == 5;
+}
+
+/* Of a tensor in GPU memory its part of a signature, and its address */
+PyObject *tensor_on_gpu(PyObject *self, PyObject *const *a, Py_ssize_t n)
+{
+    if (n != 2)
+        return PyErr_Format(PyExc_TypeError, "tensor_on_gpu() takes how a tensor is read, and the tensor");
+    Reading r;
+    start_reading(&r, NULL);
+    uint64_t kind = PyLong_AsUnsignedLongLong(a[0]);
+    int ok = kind == TORCH_SHIM ? read_shim(&r, a[1]) : kind > NUMPY && read_borrowed(&r, a[1], (Borrow)(uintptr_t)kind);
+    if (!ok || PyErr_Occurred() || (uint32_t)r.parts[0] != TORCH || is_complex(&r, kind))
+        return not_here(); /* complex tensors may be conjugated lazily, which nothing here tells */
+    return Py_BuildValue("(NK)", signature_of(&r), (unsigned long long)r.values[0].bits);
+}
+
 /* ---------------------------------------------------------------- CuPy */
 
 static int read_cupy(Reading *r, PyObject *a)

@@ -579,7 +579,41 @@ static PyObject *prepared_launch(PyObject *self, PyObject *stream)
     return code == -1 ? not_here() : code == 0 ? Py_NewRef(Py_None) : PyLong_FromLong(code);
 }
 
+typedef struct { int64_t root; uint64_t number; } Source; /* of a launch value: a root plus a number, or, where there
+                                                            is no root (-1), the number */
+
+/* A launch with values of its own, so that threads may share the object. It stores to no tensor that is to be told. */
+static PyObject *prepared_run(PyObject *self, PyObject *const *a, Py_ssize_t n)
+{
+    Prepared *p = (Prepared *)self;
+    char *bytes = NULL;
+    Py_ssize_t size = 0;
+    if (n != 3 || !PyList_CheckExact(a[1]) || PyBytes_AsStringAndSize(a[2], &bytes, &size) < 0
+        || size > VALUES * (Py_ssize_t)sizeof(Source))
+        return PyErr_Format(PyExc_TypeError, "run() takes a stream, a list of roots, and sources of at most %d launch "
+                                             "values", VALUES);
+    Reading r;
+    uint64_t stream, function = 0;
+    start_reading(&r, NULL);
+    r.n_values = (int)(size / (Py_ssize_t)sizeof(Source));
+    for (int i = 0; i < r.n_values; i++) {
+        Source s;
+        memcpy(&s, bytes + i * (Py_ssize_t)sizeof s, sizeof s);
+        PyObject *root = s.root < 0 ? NULL : PyList_GetItem(a[1], (Py_ssize_t)s.root);
+        r.values[i].bits = s.number + (root == NULL ? 0 : PyLong_AsUnsignedLongLongMask(root));
+    }
+    if (PyErr_Occurred())
+        return NULL;
+    if (!untouched(p->watch) || !read_stream(a[0], p->streams, &stream) || !choose(p->choices, p->grid, &function))
+        return not_here();
+    int code = queue(p->record, &r, p->grid, function, stream);
+    return code == -1 ? not_here() : code == 0 ? Py_NewRef(Py_None) : PyLong_FromLong(code);
+}
+
 static PyMethodDef prepared_methods[] = {
+    {"run", (PyCFunction)(void (*)(void))prepared_run, METH_FASTCALL,
+     "run(stream, roots, sources) -> as launch. sources: bytes, for each launch value the number of a root, a list of\n"
+     "ints, and what is added to it, as 64-bit ints; root -1 is none. A float counts by the bits of a float64"},
     {"launch", prepared_launch, METH_O,
      "launch(stream) -> None where the launch was queued, the driver's error where it refused it, or NotImplemented"},
     {"set", (PyCFunction)(void (*)(void))prepared_set, METH_FASTCALL,
@@ -622,6 +656,9 @@ static PyMethodDef methods[] = {
      "streams_of(capsule) -> the address of a function that gives the current stream of a GPU, from the same, or None"},
     {"address", address, METH_VARARGS,
      "address(capsule, name) -> what a capsule points to, None if it has another name"},
+    {"tensor_on_gpu", (PyCFunction)(void (*)(void))tensor_on_gpu, METH_FASTCALL,
+     "tensor_on_gpu(kind, tensor) -> bytes that tell its dtype, sizes, strides, GPU and alignment, and its address;\n"
+     "NotImplemented for one that is not in GPU memory, or that is unusual. kind: TORCH_SHIM, or what `lender` gave"},
     {"record", record, METH_VARARGS,
      "record(launch, current, function, context, image, how) -> a launch as insert() takes it: addresses of\n"
      "cuLaunchKernel and cuCtxGetCurrent, handles, the first 8 bytes of each parameter, and for each a byte that says\n"

@@ -86,6 +86,7 @@ int read_constant(Reading *r, PyObject *o);
 int read_all(Reading *r, PyObject *args, PyObject *constants, PyObject *kinds);
 PyObject *lender(PyObject *self, PyObject *capsule);
 PyObject *torch_shims(PyObject *self, PyObject *args);
+PyObject *tensor_on_gpu(PyObject *self, PyObject *const *a, Py_ssize_t n);
 PyObject *streams_of(PyObject *self, PyObject *capsule);
 PyObject *cupy_fields(PyObject *self, PyObject *args);
 int start_arguments(void);

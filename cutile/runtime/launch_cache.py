@@ -8,6 +8,7 @@ launched (launch_plan.py), how it is passed (gpu/device_launch.py, interp/grid_l
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -106,3 +107,13 @@ def _new(c: Any, kernel: Kernel, grid_limit: int) -> Any:
     watch, host_watch = settings.watch("BACKEND", "DEBUG", "SANITIZE"), settings.watch(*settings.INTERPRETED)
     return watch and c.LaunchCache(constants=bytes(s.constant for s in kernel.specs), watch=watch,
                                    host_watch=host_watch, grid_limit=grid_limit, capacity=LIMIT)
+
+
+def reader_on_gpu(value: Any) -> Callable[[Any], Any] | None:
+    """C code that reads tensors of the class of `value` in GPU memory: into bytes that launches depend on, and the
+    address. It answers NotImplemented to others. None where there is no such code.
+    """
+    c = chosen()
+    kind = None if c is None else c_reader(c, value)
+    return functools.partial(c.tensor_on_gpu, kind) if kind is not None and (
+        kind == c.TORCH_SHIM or kind > c.NUMPY) else None

@@ -23,13 +23,14 @@ class Repeated:
     values   the launch values of the arguments that it was made with
     """
 
-    __slots__ = ("kernel", "grid", "values", "repeatable", "_plan", "_watched", "_in_c")
+    __slots__ = ("kernel", "grid", "values", "repeatable", "_plan", "_watched", "_in_c", "_prepared")
 
     def __init__(self, kernel: Kernel, grid: tuple[int, int, int], args: tuple, stream: Any, watched: bool):
         self.kernel, self.grid, self._watched = kernel, grid, watched
         self._plan, self.values = launch_plan.find(kernel, args, stream)
         self.repeatable = self._plan.repeatable
-        self._in_c: list[Any] = []  # not in use now; None: C code does not run this launch
+        self._in_c: Any = None  # the launch of `_prepared` for C code
+        self._prepared: Any = None
 
     def unchanged(self) -> bool:
         """Whether what the kernel reads from outside is what it was."""
@@ -41,23 +42,28 @@ class Repeated:
             return float_mode.run(self.run, stream, values)
         plan = self._plan
         prepared = plan.prepared
-        if prepared is not None and plan.ordinal is not None:
-            try:
-                in_c = self._in_c.pop()
-            except IndexError:
-                in_c = self._for_c(prepared)
-            if in_c is not None:
-                in_c.set((), tuple(values))
-                code = in_c.launch(stream)
-                self._in_c.append(in_c)
-                if code is None:
-                    return None
-                if code is not NotImplemented:
-                    raise launch_cache.refused((code, prepared), self.grid)
         if prepared is None or not prepared.still_valid():
             prepared = plan.prepared = plan.prepare(stream)
-            self._in_c.clear()
         prepared.run(self.grid, stream, values, False)
+
+    def run_in_c(self, stream: Any, roots: list, sources: bytes) -> bool:
+        """Launch it by C code on a GPU, which makes the launch values of `roots` as `sources` says (Prepared.run in
+        runtime/_launcher.c). Whether it did: what is unusual is left to `run`.
+        """
+        prepared = self._plan.prepared
+        if prepared is None:
+            return False
+        if prepared is not self._prepared:
+            self._in_c = self._for_c(prepared)
+            self._prepared = None if self._in_c is None else prepared
+        if self._in_c is None:
+            return False
+        code = self._in_c.run(stream, roots, sources)
+        if code is None:
+            return True
+        if code is not NotImplemented:
+            raise launch_cache.refused((code, prepared), self.grid)
+        return False
 
     def _for_c(self, prepared: Any) -> Any:
         """The launch for C code (runtime/_launcher.c); None where Python has to run it."""

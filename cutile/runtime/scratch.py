@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Iterator
 from typing import Any
 
 
@@ -59,11 +57,20 @@ def _keep_memory(device: Any) -> None:
             api.cuMemPoolSetAttribute(pool, threshold, api.cuuint64_t(2**64 - 1))
 
 
-@contextlib.contextmanager
-def current(ordinal: int) -> Iterator[None]:
-    """`with current(ordinal):` a GPU is the current one."""
-    with _gpu()[0]().device(ordinal).current():
-        yield
+class Current:
+    """`with Current(ordinal):` a GPU is the current one."""
+
+    __slots__ = ("_device", "_entered")
+
+    def __init__(self, ordinal: int):
+        self._device = _gpu()[0]().device(ordinal)
+
+    def __enter__(self) -> None:
+        self._entered = self._device.enter()
+
+    def __exit__(self, *_: object) -> None:
+        if self._entered:
+            self._device.leave()
 
 
 def stream_handle(stream: Any) -> int:

@@ -12,7 +12,7 @@ import pytest
 import cutile as ct
 from cutile import compute
 from cutile.compilation.prefill import prefill
-from cutile.compute import plans
+from cutile.compute import plans, steps
 from cutile.runtime.repeated import Repeated
 from tools.docgen.op_clauses import sections
 
@@ -41,7 +41,7 @@ def assemble_launches(monkeypatch, tmp_path) -> list[str]:
             prefill(kernel, [args], ["sm_90"])
             super().__init__(kernel, grid, args, *rest)
             seen.append(kernel.__name__)
-    monkeypatch.setattr(plans, "Repeated", Assembled)
+    monkeypatch.setattr(steps, "Repeated", Assembled)
     monkeypatch.setattr(plans.Plan, "on_host", False)
     return seen
 

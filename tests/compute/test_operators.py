@@ -9,8 +9,6 @@ import pytest
 import cutile as ct
 from cutile import compute
 from cutile.compute import OpKind, RawOp, algorithm
-from cutile.compute.operators import operator, result_of
-from cutile.compute.value_types import Number
 
 A = np.array([-7, -3, 0, 5, 8, 9], np.int32)
 B = np.array([2, -2, 3, 5, -3, 4], np.int32)
@@ -48,34 +46,12 @@ def test_floats():
         assert np.array_equal(o, want, equal_nan=True)
 
 
-SCALE = 3
-
-
-def scaled(v):
-    return v * SCALE
-
-
 def made(k):
     return lambda v: v * k + helper(v)
 
 
 def helper(v):
     return v if v > 0 else 0
-
-
-def test_keys():
-    """Equal code and constants are one key, wherever they are written and whoever made them."""
-    assert operator(made(2)).key == operator(made(2)).key != operator(made(3)).key
-    assert operator(lambda v: v + 1).key == operator(lambda v: v + 1).key != operator(lambda v: v + 1.0).key
-    assert operator(made(2)).key != operator(made(np.float32(2))).key != operator(made(2.0)).key
-
-
-def test_what_is_captured_counts_when_it_changes(monkeypatch):
-    o = np.zeros(len(A), np.int32)
-    for scale in (3, 5, 3):
-        monkeypatch.setitem(globals(), "SCALE", scale)
-        compute.unary_transform(A, o, scaled, len(A))
-        assert o.tolist() == (A * scale).tolist()
 
 
 def test_a_fresh_function_runs_what_was_compiled():
@@ -89,30 +65,6 @@ def test_a_fresh_function_runs_what_was_compiled():
     compute.clear_all_caches()
     compute.unary_transform(A, o, made(4), len(A))
     assert o.tolist() == (A * 4 + np.maximum(A, 0)).tolist()
-
-
-def test_defaults_and_keyword_defaults():
-    def f(v, k=2, *, m=1):
-        return v * k + m
-    o = np.zeros(len(A), np.int32)
-    compute.unary_transform(A, o, f, len(A))
-    assert o.tolist() == (A * 2 + 1).tolist()
-    f.__defaults__, f.__kwdefaults__ = (3,), {"m": 0}
-    compute.unary_transform(A, o, f, len(A))
-    assert o.tolist() == (A * 3).tolist()
-
-
-def test_types_of_results():
-    i32, f32 = Number(ct.int32), Number(ct.float32)
-    found = result_of(operator(lambda a, b: a + b), i32, f32)
-    assert (found.type, found.loops, found.single) == (f32, False, "")
-    assert str(result_of(operator(lambda a: (a, a > 0)), i32).type.parts[1]) == "bool_"
-
-    def loops(a):
-        while a > 3:
-            a = a // 2
-        return a
-    assert result_of(operator(loops), i32).loops
 
 
 def test_refusals():

@@ -12,8 +12,9 @@ import pytest
 import cutile as ct
 from cutile import compute, settings
 from cutile.compute import CountingIterator, OpKind, ZipIterator
-from cutile.compute.algorithm import INITIAL, INPUT, Algorithm
+from cutile.compute.algorithm import Algorithm
 from cutile.compute.reduce import Reduce
+from cutile.compute.roles import INITIAL, INPUT
 from cutile.compute.scan import Scan
 from cutile.gpu import cubin as building
 from cutile.gpu import driver as drivers

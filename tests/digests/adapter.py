@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from conformance.adapters.cutile_interp import Interp
-from cutile.compute import plans
+from cutile.compute import steps
 from tests.digests import compiling
 from tests.digests.compiling import NEWEST, TARGETS, VERSIONS, Launch
 
@@ -149,7 +149,7 @@ class Recording(Interp):
 
         recording = self
 
-        class Recorded(plans.Repeated):  # the launches of device-wide algorithms
+        class Recorded(steps.Repeated):  # the launches of device-wide algorithms
             def __init__(self, kernel: Any, grid: tuple, args: tuple, *rest: Any):
                 with recording._errors():
                     try:
@@ -158,7 +158,7 @@ class Recording(Interp):
                         recording.recorder.launch(running(), kernel, args)
 
         self.ct.launch, self.ct.compilation.export_kernel = recorded, exported
-        plans.Repeated = Recorded  # type: ignore[misc]
+        steps.Repeated = Recorded  # type: ignore[misc]
         compiling.listen(lambda *compiled: self.recorder.export(running(), *compiled))
 
     @contextmanager

@@ -11,7 +11,7 @@ import cutile as ct
 from cutile import compute
 from cutile.compute import OpKind, reduce_into
 from cutile.compute.operators import operator
-from cutile.compute.quick import quick_to_fold, quick_to_scan
+from cutile.compute.ufuncs import ufunc_to_reduce, ufunc_to_scan
 from cutile.compute.value_types import Number
 
 REDUCE = sys.modules["cutile.compute.reduce"]
@@ -19,15 +19,15 @@ FOLDS = {OpKind.PLUS: np.add, OpKind.MULTIPLIES: np.multiply, OpKind.MINIMUM: np
          OpKind.BIT_AND: np.bitwise_and, OpKind.BIT_OR: np.bitwise_or, OpKind.BIT_XOR: np.bitwise_xor}
 
 
-def test_which_are_quick():
+def test_which_are_ufuncs():
     i32, f32, f16 = Number(ct.int32), Number(ct.float32), Number(ct.float16)
     for op in (OpKind.PLUS, lambda a, b: a + b, lambda a, b: b + a, lambda a, b: helper(a, b)):
-        assert all(quick(operator(op), t) for quick in (quick_to_fold, quick_to_scan) for t in (i32, f32))
-        assert quick_to_fold(operator(op), f16) is None is quick_to_scan(operator(op), f16)
-    assert quick_to_fold(operator(lambda a, b: max(a, b)), f32) and not quick_to_scan(operator(OpKind.MAXIMUM), f32)
+        assert all(find(operator(op), t) for find in (ufunc_to_reduce, ufunc_to_scan) for t in (i32, f32))
+        assert ufunc_to_reduce(operator(op), f16) is None is ufunc_to_scan(operator(op), f16)
+    assert ufunc_to_reduce(operator(lambda a, b: max(a, b)), f32) and not ufunc_to_scan(operator(OpKind.MAXIMUM), f32)
     for op in (lambda a, b: a - b, lambda a, b: a + b + 0, lambda a, b: a + a, lambda a, b: a if a > b else b,
                lambda a, b: a + 1):
-        assert quick_to_fold(operator(op), i32) is None
+        assert ufunc_to_reduce(operator(op), i32) is None
 
 
 def helper(a, b):
@@ -74,11 +74,11 @@ def test_zeros_and_nan(small_tiles):
 
 
 def test_a_debugger_sees_the_operator():
-    """Beside a debugger no operator is quick; without one it is again."""
+    """Beside a debugger no operator is a ufunc; without one it is again."""
     add = operator(OpKind.PLUS)
     sys.settrace(lambda *args: None)
     try:
-        assert quick_to_fold(add, Number(ct.int32)) is None
+        assert ufunc_to_reduce(add, Number(ct.int32)) is None
     finally:
         sys.settrace(None)
-    assert quick_to_fold(add, Number(ct.int32)) is not None
+    assert ufunc_to_reduce(add, Number(ct.int32)) is not None

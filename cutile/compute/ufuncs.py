@@ -1,13 +1,16 @@
-"""Operators that are an op of the language, on numbers: in host memory NumPy combines a large tile by them in one call.
+"""Operators that are a single op of the language, on numbers: in host memory a ufunc of NumPy reduces or scans a large
+tile by them in one call.
 
-Any other operator takes a call for each step. A debugger is to see the operator run, so beside one none is quick.
+Any other operator takes a call for each step. A debugger is to see the operator run, so beside one none is a ufunc.
 """
 
 import dataclasses
 
 import cutile as ct
 from cutile.compute.blocks import Combined
-from cutile.compute.operators import Operator, debugged, result_of
+from cutile.compute.function_key import debugged
+from cutile.compute.operators import Operator
+from cutile.compute.results import result_of
 from cutile.compute.value_types import Number, ValueType
 from cutile.dtypes import info
 
@@ -15,7 +18,7 @@ _SINGLE = (ct.float32, ct.float64)  # floats that NumPy rounds as the language d
 
 
 @dataclasses.dataclass(frozen=True)
-class Quick:
+class Ufunc:
     """Tile code of an operator. `op`: the name of the op that it is."""
 
     combine: Combined
@@ -43,21 +46,21 @@ class Quick:
         return ct.where(there, tile, ct.astype(1, tile.dtype) if self.op == "mul" else total)
 
 
-def quick_to_fold(op: Operator, t: ValueType) -> Quick | None:
+def ufunc_to_reduce(op: Operator, t: ValueType) -> Ufunc | None:
     """The operator on items of a type, if one call folds a tile."""
-    return _quick(op, t, ("add", "minimum", "maximum"))
+    return _ufunc(op, t, ("add", "minimum", "maximum"))
 
 
-def quick_to_scan(op: Operator, t: ValueType) -> Quick | None:
+def ufunc_to_scan(op: Operator, t: ValueType) -> Ufunc | None:
     """The operator on items of a type, if one call scans a tile."""
-    return _quick(op, t, ("add", "mul"))
+    return _ufunc(op, t, ("add", "mul"))
 
 
-def _quick(op: Operator, t: ValueType, of_floats: tuple[str, ...]) -> Quick | None:
+def _ufunc(op: Operator, t: ValueType, of_floats: tuple[str, ...]) -> Ufunc | None:
     single = result_of(op, t, t).single
     if not single or not isinstance(t, Number) or debugged():
         return None
     integral = info(t.dtype).integral
     if not integral and (single not in of_floats or t.dtype not in _SINGLE):
         return None
-    return Quick(Combined(op.function, t, False), single, not integral)
+    return Ufunc(Combined(op.function, t, False), single, not integral)

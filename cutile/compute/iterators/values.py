@@ -1,0 +1,156 @@
+"""Iterators without memory, whose items are made of a number or struct of the host, and how such values travel: each
+number in an int.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import numpy as np
+
+import cutile as ct
+from cutile.compute import readers
+from cutile.compute.arrays import DeviceArray, Held
+from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.value_types import Number, Struct, ValueType, value_type
+from cutile.dtypes import info
+from cutile.runtime.annotations import ScalarAnnotation
+
+INT64 = Annotated[int, ScalarAnnotation(ct.int64)]
+
+
+class _Value(IteratorBase):
+    """What constant and counting iterators share: a value that travels in ints."""
+
+    def __init__(self, value: Any, t: ValueType):
+        self.value, self.value_type = value, t
+        self.numbers = t.numbers(value)
+        self._held = held(t, self.numbers)
+
+    def slots(self) -> Iterator[DeviceArray | Held]:
+        yield from self._held
+
+    def state(self, n: int | None) -> Any:
+        return self._held
+
+    def annotation(self, wide: bool) -> Any:
+        return tuple[(INT64,) * len(self.numbers)]
+
+
+class ConstantIterator(_Value):
+    """The same value everywhere [ITR-2].
+
+    Parameters
+    ----------
+    value : number or struct
+        The value, typed as by NumPy.
+
+    Examples
+    --------
+    >>> out = np.zeros(3, int)
+    >>> items = ct.compute.ConstantIterator(7)
+    >>> ct.compute.unary_transform(items, out, ct.compute.OpKind.IDENTITY, 3)
+    >>> out
+    array([7, 7, 7])
+    """
+
+    writes = False
+
+    def __init__(self, value: Any):
+        super().__init__(value, type_of_value(value))
+        self.kind = ("constant", self.value_type)
+
+    def reader(self) -> Any:
+        return constant_reader(self.value_type)
+
+    def reversed(self) -> IteratorBase:
+        return self
+
+    def size(self) -> int | None:
+        return None
+
+    def __add__(self, k: int) -> ConstantIterator:
+        return self
+
+
+class CountingIterator(_Value):
+    """start, start + 1, …, which wraps in start's dtype [ITR-1]. A Python int counts in int64.
+
+    Parameters
+    ----------
+    start : number
+        The first item.
+
+    Examples
+    --------
+    >>> out = np.zeros(3, int)
+    >>> items = ct.compute.CountingIterator(5)
+    >>> ct.compute.unary_transform(items, out, ct.compute.OpKind.IDENTITY, 3)
+    >>> out
+    array([5, 6, 7])
+    """
+
+    writes = False
+
+    def __init__(self, start: Any):
+        super().__init__(start, type_of_value(start))
+        if not isinstance(self.value_type, Number):
+            raise TypeError(f"CountingIterator counts numbers, not {self.value_type}")
+        self.kind = ("counting", self.value_type)
+
+    def reader(self) -> Any:
+        d = self.value_type.dtype
+        return readers.Counting(readers.Immediate(d, info(d).floating))
+
+    def state(self, n: int | None) -> Any:
+        return self._held[0]
+
+    def annotation(self, wide: bool) -> Any:
+        return INT64
+
+    def size(self) -> int | None:
+        return None
+
+    def __add__(self, k: int) -> CountingIterator:
+        d = self.value_type.dtype
+        start = self.numbers[0] + k
+        if info(d).integral:
+            start = np.array(start % (1 << d.bitwidth), f"u{d.bitwidth // 8}").view(info(d).storage)
+        return CountingIterator(np.asarray(start, info(d).storage))
+
+
+_AS_FLOAT, _AS_INT = struct.Struct("d"), struct.Struct("q")
+
+
+def bits_of_float(x: Any) -> int:
+    """A float as the int in which it travels: the bits of a float64."""
+    return _AS_INT.unpack(_AS_FLOAT.pack(x))[0]
+
+
+def bits_of_int(x: Any) -> int:
+    """An integer as the int64 in which it travels."""
+    return (int(x) + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def bits_of(x: bool | int | float, dtype: ct.DType) -> int:
+    """A number as the int in which it travels."""
+    return bits_of_float(x) if info(dtype).floating else bits_of_int(x)
+
+
+def held(t: ValueType, numbers: tuple) -> tuple[Held, ...]:
+    """The numbers in a value as kernels take them."""
+    return tuple(Held(bits_of(x, d)) for x, d in zip(numbers, t.dtypes, strict=True))
+
+
+def type_of_value(value: Any) -> ValueType:
+    """The type of a value of the host, as NumPy types it."""
+    if isinstance(found := getattr(type(value), "value_type", None), Struct):
+        return found
+    dtype = getattr(value, "dtype", None)
+    return value_type(np.asarray(value).dtype if dtype is None else dtype)
+
+
+def constant_reader(t: ValueType) -> readers.Constant:
+    return readers.Constant(t, tuple(readers.Immediate(d, info(d).floating) for d in t.dtypes))

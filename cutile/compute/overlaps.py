@@ -1,0 +1,95 @@
+"""The steps of a plan that check where the arrays of a call lie: apart, or in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import gcd
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from cutile.compute.arrays import DeviceArray
+from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.iterators.memory import ArrayIterator
+from cutile.errors import TileUnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from cutile.compute.plans import Plan
+
+
+def check_apart(plan: Plan, written: dict[str, IteratorBase], read: dict[str, IteratorBase], n: int) -> None:
+    """Each call of a plan begins with a check that the first n items of operands that are written share no memory with
+    another operand's.
+    """
+    lines = [[Line(name, *found) for name, it in group.items() for found in _lines(it, n)] for group in (written, read)]
+    plan.apart([*lines[0], *lines[1]], len(lines[0]))
+
+
+def _lines(it: IteratorBase, n: int | None) -> Iterator[tuple[DeviceArray, int, int]]:
+    """Where the first n items lie, or all that there are: arrays, from which byte on, and how many items."""
+    if isinstance(it, ArrayIterator):
+        yield it.array, it.start * it.array.stride, it.size() if n is None else min(n, it.size())
+    for c in it.children:
+        yield from _lines(c, n if it.in_order else None)
+
+
+class Line(NamedTuple):
+    """Items of an argument: `size` of them in an array, from byte `start` of it on."""
+
+    argument: str
+    array: DeviceArray
+    start: int
+    size: int
+
+
+class Apart:
+    """A check that lines of memory share none.
+
+    `pairs`: two arguments, their roots, and what `shared` gives.
+    """
+
+    __slots__ = ("_pairs",)
+
+    def __init__(self, pairs: list[tuple]):
+        self._pairs = pairs
+
+    def run(self, roots: list, alignment: int, stream: Any) -> None:
+        at = [x if type(x) is int else x.__array_interface__["data"][0] for x in roots[:-1]]
+        for one, other, i, j, moved, low, high, step, item, last in self._pairs:
+            between = at[j] - at[i] + moved
+            if low < between < high and not (step and item <= between % step <= last):
+                raise ValueError(f"arguments `{one}` and `{other}` share memory; pass another array as `{one}`")
+
+
+class Alike:
+    """A check that two roots are one array: one that an operator captures which stands in two places."""
+
+    __slots__ = ("_one", "_other")
+
+    def __init__(self, one: int, other: int):
+        self._one, self._other = one, other
+
+    def run(self, roots: list, alignment: int, stream: Any) -> None:
+        if _layout_of(roots[self._one]) != _layout_of(roots[self._other]):
+            raise TileUnsupportedFeatureError(
+                "two operators of equal code capture different arrays, and equal operators share code",
+                help="tell the functions apart, for example by a default argument: def f(x, which=1): …")
+
+
+def _layout_of(root: Any) -> Any:
+    return root if type(root) is int else layout(root)
+
+
+def shared(a: Line, b: Line) -> tuple[int, int, int, int, int, int]:
+    """When lines share memory, from how far apart the addresses of their arrays are. With what the first number adds,
+    it is between the second and the third, and no multiple of `step` plus what leaves room for both items.
+    """
+    spans = [(min(0, (x.size - 1) * x.array.stride), max(0, (x.size - 1) * x.array.stride) + x.array.itemsize)
+             for x in (a, b)]
+    (first, end), (other, other_end) = spans
+    step = gcd(a.array.stride, b.array.stride)
+    return b.start - a.start, first - other_end, end - other, step, a.array.itemsize, step - b.array.itemsize
+
+
+def layout(a: np.ndarray) -> tuple:
+    return a.ctypes.data, a.dtype, a.shape, a.strides

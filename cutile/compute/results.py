@@ -1,0 +1,82 @@
+"""What operators give: the types of their results, and what else algorithms ask of them, on items of some types."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import cutile as ct
+from cutile.compute.value_types import Number, Struct, ValueType, tuple_of
+from cutile.front.program import type_kernel
+from cutile.ir.nodes import For, Kernel, Op, Region, While
+from cutile.ir.text import anonymous_text
+from cutile.ir.walk import only_op, walk
+from cutile.types import TileType
+
+if TYPE_CHECKING:
+    from cutile.compute.operators import Operator
+
+
+class Result(NamedTuple):
+    """What an operator gives for operands of some types.
+
+    type    of its results
+    loops   whether it has a loop, or reads an array, and so cannot stand in ct.reduce or ct.scan
+    kernel  IR of a kernel that applies it
+    single  the name of the op of the language that it is, one of _COMMUTATIVE; "" if it is none
+    """
+
+    type: ValueType
+    loops: bool
+    kernel: Kernel
+    single: str
+
+    def digest(self) -> str:
+        """A digest of what it computes."""
+        return hashlib.sha256(anonymous_text(self.kernel).encode()).hexdigest()
+
+
+def result_of(op: Operator, *operands: ValueType) -> Result:
+    """The result of an operator on items of these types. Raises the operator's errors."""
+    found = op.results.get(operands)
+    if found is None:
+        found = op.results.setdefault(operands, _result(op, operands))
+    return found
+
+
+def _result(op: Operator, operands: tuple[ValueType, ...]) -> Result:
+    seen: list[ValueType] = []
+    function = op.function
+
+    def note(result: Any) -> None:
+        seen.append(_type_of(result))
+
+    def probe(numbers):
+        values = tuple(operands[k].nest(numbers[k]) for k in ct.static_iter(range(len(operands))))
+        result = ct.elementwise(function)(*values)
+        ct.static_eval(note(result))
+
+    numbers = tuple(tuple(TileType(d, (2,)) for d in t.dtypes) for t in operands)
+    kernel = type_kernel(probe, [numbers, *(h.type for h in op.hidden)], op.hidden).kernel
+    loops = any(isinstance(n, For | While) for n in walk(kernel.body) if not isinstance(n, Op))
+    single = next((_single(n.region) for n in walk(kernel.body) if isinstance(n, Op) and n.region is not None), "")
+    return Result(seen[0], loops or bool(op.hidden), kernel, single)
+
+
+_COMMUTATIVE = ("add", "mul", "minimum", "maximum", "bitwise_and", "bitwise_or", "bitwise_xor")
+
+
+def _single(region: Region) -> str:
+    n = only_op(region)
+    if n is None or n.op.name not in _COMMUTATIVE or n.attrs.get("flush_to_zero") or n.attrs.get("propagate_nan") \
+            or n.results[0].type != n.operands[0].type:
+        return ""
+    return n.op.name if list(n.operands) in (list(region.params), list(region.params)[::-1]) else ""
+
+
+def _type_of(result: Any) -> ValueType:
+    if isinstance(result, tuple):
+        return tuple_of(tuple(map(_type_of, result))).value_type
+    if isinstance(found := getattr(type(result), "value_type", None), Struct):
+        return found
+    return Number(result.dtype)

@@ -1,0 +1,188 @@
+"""Roles of arguments: what an argument of an algorithm may be, and how a call reads it in a few microseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import index
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cutile._support.lru import LruDict
+from cutile.compute.arrays import line_of, parts_on_gpu
+from cutile.compute.captured import capturing
+from cutile.compute.initial import FromMemory, Initial, initial_value
+from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.iterators.memory import ArrayIterator, as_input, as_output
+from cutile.compute.iterators.values import bits_of, bits_of_float, bits_of_int, type_of_value
+from cutile.compute.operators import operator
+from cutile.compute.value_types import StructValue, ValueType
+from cutile.dtypes import DType
+from cutile.runtime.arrays import read_torch
+from cutile.runtime.launch_cache import reader_on_gpu
+from cutile.runtime.launch_key import find_reader
+
+
+class Role(NamedTuple):
+    """What an argument of an algorithm may be.
+
+    read  appends to a key what a plan depends on, and to a list the roots (plans.py), quickly. Any exception means that
+          the argument is not what it should be
+    wrap  the operand that an argument stands for, with the same roots in its slots. It raises the error that names the
+          argument
+    writes  the argument is written to
+    """
+
+    read: Callable[[Any, list, list], None]
+    wrap: Callable[[Any, str], Any]
+    writes: bool = False
+
+
+_ON_GPU: dict[type, Callable[[Any], Any] | None] = {}  # C code that reads tensors in GPU memory, by their class
+
+
+def _read_array(value: Any, key: list, roots: list) -> None:
+    cls = type(value)
+    if (read := _ON_GPU.get(cls)) is not None and (found := read(value)) is not NotImplemented:
+        part, root = found
+        key.append(part)
+        roots.append(root)
+    elif cls is np.ndarray:
+        key.append(("host", value.dtype, value.shape, value.strides))
+        roots.append(value if value.ndim == 1 else line_of(value))
+    elif isinstance(value, IteratorBase):
+        seen, found = value.signature()
+        key.append(seen)
+        roots += found
+    else:
+        try:
+            find_reader(cls)(value, key, roots)
+        except Exception:
+            if (parts := parts_on_gpu(value)) is None:
+                raise
+            find_reader(type(parts[1]))(parts[1], key, roots)
+            key.append("complex")
+            return
+        if isinstance(roots[-1], np.ndarray):
+            roots[-1] = line_of(roots[-1])
+        elif type(roots[-1]) is not int or type(key[-1]) is not tuple:
+            raise TypeError  # a number, or an array that NumPy cannot hold
+        elif cls not in _ON_GPU and find_reader(cls) is read_torch:
+            _ON_GPU[cls] = reader_on_gpu(value)
+
+
+def _read_output(value: Any, key: list, roots: list) -> None:
+    _read_array(value, key, roots)
+    if type(value) is np.ndarray and not value.flags.writeable:
+        raise TypeError  # `as_output` says it
+
+
+def _read_operator(value: Any, key: list, roots: list) -> None:
+    arrays: dict[int, Any] = {}
+    key.append(operator(value, arrays=arrays))
+    for array in arrays.values():
+        _read_array(array, key, roots)
+
+
+def _read_count(value: Any, key: list, roots: list) -> None:
+    key.append(value if type(value) is int else index(value))
+
+
+def _count(value: Any, name: str) -> int:
+    """TypeError for what is no int."""
+    if value is None:
+        raise TypeError(f"argument `{name}` is missing: it says how many items there are")
+    try:
+        return index(value)
+    except TypeError:
+        raise TypeError(f"argument `{name}` must be an int, got {value!r:.100}") from None
+
+
+_CONVERSIONS: LruDict[Any, tuple[ValueType, tuple[DType, ...]]] = LruDict(1000)  # by dtype or class of a host value
+
+
+_BITS: dict[Any, tuple[np.dtype, Callable[[Any], int]]] = {  # by classes of NumPy's numbers, and by their dtypes
+    key: (np.dtype(t), bits) for types, bits in (
+        ((np.float16, np.float32, np.float64), bits_of_float),
+        ((np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64), bits_of_int))
+    for t in types for key in (t, np.dtype(t))}
+
+
+def _read_number(value: Any, key: list, roots: list) -> None:
+    cls = type(value)
+    if cls is np.ndarray:
+        kind = value.dtype
+        value = value.item() if value.size == 1 and kind.names is None else value.reshape(-1)[0]
+        found = _BITS.get(kind)
+    else:
+        kind = cls
+        found = _BITS.get(cls)
+    if found is not None:
+        key.append(found[0])
+        roots.append(found[1](value))
+    elif value is None:
+        key.append(None)
+    else:
+        _read_other_number(value.dtype if isinstance(value, np.generic) else kind, value, key, roots)
+
+
+def _read_other_number(kind: Any, value: Any, key: list, roots: list) -> None:
+    found = _CONVERSIONS.get(kind)
+    if found is None:
+        t = type_of_value(value)
+        found = t, t.dtypes
+        if isinstance(kind, np.dtype) or kind in (int, float, bool, complex) or isinstance(value, StructValue):
+            _CONVERSIONS.keep(kind, found)
+        else:
+            kind = t
+    t, dtypes = found
+    key.append(kind)
+    roots += map(bits_of, t.numbers(value), dtypes)
+
+
+def _read_number_or_array(value: Any, key: list, roots: list) -> None:
+    (_read_array if _in_gpu_memory(value) else _read_number)(value, key, roots)
+
+
+def _in_gpu_memory(value: Any) -> bool:
+    return not (value is None or isinstance(value, np.ndarray | np.generic | int | float | tuple | StructValue)) \
+        and hasattr(value, "__cuda_array_interface__")
+
+
+def _read_value(value: Any, key: list, roots: list) -> None:
+    hash(value)
+    key.append((type(value), value))
+
+
+def _initial_or_array(value: Any, name: str) -> Initial | FromMemory | None:
+    return FromMemory(ArrayIterator(value)) if _in_gpu_memory(value) else initial_value(value, name)
+
+
+INPUT = Role(_read_array, as_input)
+OUTPUT = Role(_read_output, as_output, True)
+OPERATOR = Role(_read_operator, capturing)
+COUNT = Role(_read_count, _count)
+INITIAL = Role(_read_number, initial_value)  # a number or struct of the host, or None
+INITIAL_OR_ARRAY = Role(_read_number_or_array, _initial_or_array)  # or an array of one item in GPU memory
+VALUE = Role(_read_value, lambda value, name: value)  # hashable; a plan is for one value
+
+
+def optional(role: Role) -> Role:
+    """A role whose argument may be None."""
+
+    def read(value: Any, key: list, roots: list) -> None:
+        if value is None:
+            key.append(None)
+        else:
+            role.read(value, key, roots)
+
+    return Role(read, lambda value, name: None if value is None else role.wrap(value, name), role.writes)
+
+
+def with_default(role: Role, default: Any) -> Role:
+    """A role whose argument may be None, which means the default."""
+
+    def read(value: Any, key: list, roots: list) -> None:
+        role.read(default if value is None else value, key, roots)
+
+    return Role(read, lambda value, name: role.wrap(default if value is None else value, name))

@@ -1,0 +1,133 @@
+"""The steps of a plan that run something: launches of kernels, and calls of functions of the host."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from cutile.compute.arrays import Piece, Temporary
+from cutile.runtime.repeated import Repeated
+
+if TYPE_CHECKING:
+    from cutile.compute.plans import Plan
+
+
+class Place:
+    """What is left of an array in a plan."""
+
+    __slots__ = ("device",)
+    writable = True
+
+    def __init__(self, device: int | None):
+        self.device = device
+
+
+class Part:
+    """An argument that is a piece of a root."""
+
+    __slots__ = ("root", "piece")
+
+    def __init__(self, root: int, piece: Piece | Temporary):
+        self.root, self.piece = root, piece
+
+
+class FromRoot:
+    """An argument that is a root."""
+
+    __slots__ = ("root",)
+
+    def __init__(self, root: int):
+        self.root = root
+
+
+class Step:
+    """A launch of a plan: a kernel over a grid. `template`: its arguments, with parts and numbers in the place of what
+    differs.
+    """
+
+    __slots__ = ("kernel", "grid", "_plan", "_template", "_repeated", "_constants", "_moves", "_parts",
+                 "_sources")
+
+    def __init__(self, plan: Plan, kernel: Any, blocks: int, template: tuple):
+        self.kernel, self.grid, self._plan, self._template = kernel, (blocks, 1, 1), plan, template
+        self._repeated: dict[int, Repeated] = {}  # by the alignment of temporary storage
+        leaves = list(_leaves(template, kernel.specs))
+        self._constants = [None if isinstance(x, Part | FromRoot) else x for x in leaves]
+        moves = [(i, x.root, 0 if isinstance(x, FromRoot) else x.piece.moved) for i, x in enumerate(leaves)
+                 if isinstance(x, FromRoot) or isinstance(x, Part) and plan.device is not None]
+        self._moves: tuple[tuple[int, int, int], ...] = tuple(moves)
+        self._parts: tuple[tuple[int, int, Callable], ...] = tuple(
+            (i, x.root, x.piece.on_host) for i, x in enumerate(leaves) if isinstance(x, Part) and plan.device is None)
+        self._sources = None if plan.device is None else _sources(self._constants, self._moves)
+
+    def run(self, roots: list, alignment: int, stream: Any) -> None:
+        found = self._repeated.get(alignment)
+        if found is None or not found.unchanged():
+            found = self._made(roots, stream)
+            if found.repeatable:
+                self._repeated[alignment] = found
+            return found.run(stream, found.values)
+        if self._sources is not None and found.run_in_c(stream, roots, self._sources):
+            return None
+        values = self._constants.copy()
+        for i, root, moved in self._moves:
+            values[i] = roots[root] + moved
+        for i, root, take in self._parts:
+            values[i] = take(roots[root])
+        found.run(stream, values)
+
+    def arguments(self, roots: list) -> tuple:
+        """Those of ct.launch."""
+        return self._plan.actual(self._template, roots)
+
+    def _made(self, roots: list, stream: Any) -> Repeated:
+        return Repeated(self.kernel, self.grid, self.arguments(roots), stream, self._plan.watched)
+
+
+_INT, _FLOAT = struct.Struct("qq"), struct.Struct("qd")
+
+
+def _sources(constants: Sequence[Any], moves: Sequence[tuple[int, int, int]]) -> bytes | None:
+    """Where launch values come from, as C code takes it (`Repeated.run_in_c`); None where it takes no such constant."""
+    found = {i: _INT.pack(root, moved) for i, root, moved in moves}
+    for i, x in enumerate(constants):
+        if i not in found:
+            if type(x) not in (int, float, bool) or type(x) is int and not -1 << 63 <= x < 1 << 63:
+                return None
+            found[i] = (_FLOAT if type(x) is float else _INT).pack(-1, x)
+    return b"".join(found[i] for i in range(len(constants)))
+
+
+class Call:
+    """A call of a function of the host."""
+
+    __slots__ = ("_plan", "_function", "_template")
+
+    def __init__(self, plan: Plan, function: Callable, template: tuple):
+        self._plan, self._function, self._template = plan, function, template
+
+    def run(self, roots: list, alignment: int, stream: Any) -> None:
+        self._function(*self._plan.actual(self._template, roots))
+
+
+class CallOnStream:
+    """A call of a function of the host, which gets the stream, and the addresses of arrays in GPU memory."""
+
+    __slots__ = ("_function", "_moves")
+
+    def __init__(self, function: Callable, parts: Sequence[Part]):
+        self._function, self._moves = function, tuple((x.root, x.piece.moved) for x in parts)
+
+    def run(self, roots: list, alignment: int, stream: Any) -> None:
+        self._function(stream, [roots[root] + moved for root, moved in self._moves])
+
+
+def _leaves(args: Sequence[Any], specs: Any) -> Iterator[Any]:
+    """What becomes a launch value each, in order."""
+    for arg, spec in zip(args, specs, strict=True):
+        if type(arg) is tuple:
+            yield from _leaves(arg, islice(spec.items, len(arg)))
+        elif not spec.constant:
+            yield arg
