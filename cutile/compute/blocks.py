@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import cutile as ct
+from cutile.compute.readers import Place
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +84,6 @@ class Combined:
         right = tuple(ct.extract(x, (1,), half) for x in ct.static_iter(numbers))
         return self._halved(self.type.flat(self(self.type.nest(left), self.type.nest(right))))
 
-
     def rows_reduced(self, value, there):
         """The combination of the items of each row of a tile, of those that are there: the first ones of a row."""
         numbers = self.type.flat(value)
@@ -103,3 +103,9 @@ def put_one(writer, state, position, type, value):
     numbers = type.flat(value)
     one = type.nest(tuple(ct.reshape(x, (1,)) for x in ct.static_iter(numbers)))
     writer.put_at(state, ct.full((1,), position, ct.int32), one, ct.full((1,), True, ct.bool_))
+
+
+def put_first(writer, state, n, type, value):
+    """Store one value, of scalars, as the first of n items. In host memory this takes less time than `put_one`."""
+    one = type.nest(tuple(ct.reshape(x, (1,)) for x in ct.static_iter(type.flat(value))))
+    writer.put(state, Place(0, 1, n, True), one)

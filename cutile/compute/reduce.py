@@ -9,7 +9,7 @@ from typing import Any
 
 import cutile as ct
 from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, position, power_below
-from cutile.compute.blocks import Combined, put_one
+from cutile.compute.blocks import Combined, put_first, put_one
 from cutile.compute.initial import Initial, ints
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.values import constant_reader
@@ -81,24 +81,28 @@ def _kernel(items: IteratorBase, out: IteratorBase, combine: Combined, first: bo
 
 
 def _folding_kernel(items: IteratorBase, out: IteratorBase, ufunc: Ufunc, first: bool, wide: bool) -> Any:
-    """A kernel of one block that folds each tile. For host memory."""
+    """A kernel of one block that folds each tile. For host memory. `several`, `more`, `rest`: whether there are further
+    tiles, small ones behind them, and items behind these; a loop that never runs costs time there.
+    """
     reader, writer, combine, t = items.reader(), out.writer(), ufunc.combine, ufunc.combine.type
     initial = constant_reader(t)
 
     @ct.kernel
     def fold_tiles(source: items.annotation(wide), target: out.annotation(wide), before: ints(t, first),
-                   n: position(wide), size: ct.Constant[int], small: ct.Constant[int]):
-        full, more = ct.astype(n // size, ct.int32), ct.astype(n // small, ct.int32)
+                   n: position(wide), size: ct.Constant[int], small: ct.Constant[int], several: ct.Constant[bool],
+                   more: ct.Constant[bool], rest: ct.Constant[bool]):
         total = ufunc.folded(t.cast(reader.tile(source, Place(0, size, n, True))))
-        for i in range(1, full):
-            total = combine(total, ufunc.folded(t.cast(reader.tile(source, Place(i, size, n, True)))))
-        for i in range(full * (size // small), more):
-            total = combine(total, ufunc.folded(t.cast(reader.tile(source, Place(i, small, n, True)))))
-        if n % small != 0:
-            place = Place(more, small, n, False)
-            rest = ufunc.only(place.mask(), t.cast(reader.tile(source, place)), total)
-            total = combine(total, ufunc.folded(rest))
-        put_one(writer, target, 0, t, combine(initial.value(before), total) if first else total)
+        if several:
+            for i in range(1, ct.astype(n // size, ct.int32)):
+                total = combine(total, ufunc.folded(t.cast(reader.tile(source, Place(i, size, n, True)))))
+        if more:
+            for i in range(ct.astype(n // size, ct.int32) * (size // small), ct.astype(n // small, ct.int32)):
+                total = combine(total, ufunc.folded(t.cast(reader.tile(source, Place(i, small, n, True)))))
+        if rest:
+            place = Place(ct.astype(n // small, ct.int32), small, n, False)
+            masked = ufunc.only(place.mask(), t.cast(reader.tile(source, place)), total)
+            total = combine(total, ufunc.folded(masked))
+        put_first(writer, target, n, t, combine(initial.value(before), total) if first else total)
 
     return fold_tiles
 
@@ -140,7 +144,9 @@ class Reduce(Algorithm):
             wide, size = is_wide(n, items), power_below(n, FOLDED)
             key = "fold", items.kind, out.kind, op.key, t, bool(before), wide
             kernel = kernels_for(key, _folding_kernel, items, out, ufunc, bool(before), wide)
-            return plan.launch(1, kernel, items.state(n), out.state(1), before, n, size, min(size, REST))
+            small = min(size, REST)
+            return plan.launch(1, kernel, items.state(n), out.state(1), before, n, size, small, n >= 2 * size,
+                               n % size >= small, n % small != 0)
         size = power_below(n, HOST_TILE if apart else TILE)
         blocks = 1 if apart else power_below(max(n // size, 1), BLOCKS)
         combine = Combined(op.function, t, result_of(op, t, t).loops)

@@ -66,8 +66,9 @@ _FUNCTIONS = {(f, d): f"{name} {d.name}" for d in (float16, bfloat16, float32)
 
 def _mend(fn: Callable, dtype: DType, x: np.ndarray, result: np.ndarray) -> None:
     """Set the elements of a compiled form's result that it could not decide."""
-    x = without_repetition(np.asarray(x))
-    where = result.view(np.uint32) == np.uint32(DOUBTFUL)
+    x, result = without_repetition(np.asarray(x))[np.newaxis], result[np.newaxis]
+    doubtful = result.view(np.uint32) == np.uint32(DOUBTFUL)
+    where = np.unravel_index(np.flatnonzero(doubtful), doubtful.shape)  # few: indices cost less than a mask
     result[where] = round_to(dtype, fn(x[where].astype(_F64)))
 
 
