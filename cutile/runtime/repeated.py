@@ -47,7 +47,7 @@ class Repeated:
         prepared.run(self.grid, stream, values, False)
 
     def run_in_c(self, stream: Any, roots: list, sources: bytes) -> bool:
-        """Launch it by C code on a GPU, which makes the launch values of `roots` as `sources` says (Prepared.run in
+        """Launch it by C code on a GPU, which makes the launch values of `roots` as `sources` says (`prepared_run` in
         runtime/_launcher.c). Whether it did: what is unusual is left to `run`.
         """
         prepared = self._plan.prepared

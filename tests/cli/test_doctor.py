@@ -36,6 +36,7 @@ def test_gpus(monkeypatch):
 
 def test_sorts(monkeypatch):
     monkeypatch.setattr(delegation, "_installed", lambda: True)
+    monkeypatch.setattr(delegation, "_choices", [])
     monkeypatch.setattr(delegation, "_package", lambda: "cuda.compute finds no driver")
     assert row("sorts on GPU arrays") == ["own", "CUTILE_COMPUTE=auto, but cuda.compute finds no driver"]
     monkeypatch.setattr(delegation, "_package", lambda: delegation)
