@@ -156,9 +156,11 @@ def test_tensors_are_read_by_the_functions_of_their_library(c):
     c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), 8, 3, 0, 5)
     by_signature = {}
     for t, found in zip(tensors, signatures(c, Described, c.TORCH_SHIM, tensors), strict=True):
+        on_gpu = c.tensor_on_gpu(c.TORCH_SHIM, t)
         if t.is_neg() or not t.is_cuda or t.layout != "strided":
-            assert found is NotImplemented
+            assert found is NotImplemented is on_gpu
             continue
+        assert on_gpu == (found[0], t.data_ptr())
         key = (t.dtype, t.shape, t.stride(), t.get_device(), t.data_ptr() & 15)
         assert by_signature.setdefault(found[0], key) == key
         assert int.from_bytes(found[1], sys.byteorder) == t.data_ptr()
@@ -173,6 +175,35 @@ def test_tensors_in_cpu_memory_that_was_given_back(c):
     c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), 8, 3, 0, 5)
     usual, gone = signatures(c, Described, c.TORCH_SHIM, tensors)
     assert usual is not NotImplemented and gone is NotImplemented and kept
+
+
+class _Lent(ctypes.Structure):
+    """What DLPack says of a tensor."""
+
+    _fields_ = [("data", ctypes.c_size_t), ("device_type", ctypes.c_int32), ("device", ctypes.c_int32),
+                ("rank", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                ("shape", ctypes.c_size_t), ("strides", ctypes.c_size_t), ("offset", ctypes.c_uint64)]
+
+
+@pytest.mark.parametrize("said, right", [({}, True), ({"device_type": 1}, False), ({"code": 5, "bits": 64}, False)])
+def test_tensors_on_a_gpu_that_are_lent(c, said, right):
+    """Those in CPU memory and complex ones, which may be conjugated lazily, are left to Python."""
+    sizes = (ctypes.c_int64 * 2)(7, 1)
+
+    @ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(_Lent))
+    def lend(tensor, out):
+        at = ctypes.addressof(sizes)
+        given = {"data": 4096, "device_type": 2, "device": 1, "rank": 1, "code": 2, "bits": 32, "lanes": 1, "shape": at,
+                 "strides": at + 8, "offset": 8, **said}
+        for name, value in given.items():
+            setattr(out[0], name, value)
+        return 0
+    lender = ctypes.cast(lend, ctypes.c_void_p).value
+    found = c.tensor_on_gpu(lender, Tensor(4096, (7,), (1,)))
+    assert found[1] == 4104 if right else found is NotImplemented
+    assert c.tensor_on_gpu(lender, Tensor(4096, (7,), (1,), neg=True)) is NotImplemented
+    with pytest.raises(TypeError, match="tensor_on_gpu"):
+        c.tensor_on_gpu(lender)
 
 
 def test_a_tensor_that_the_library_does_not_describe(c):
