@@ -182,7 +182,8 @@ class _Lent(ctypes.Structure):
 
     _fields_ = [("data", ctypes.c_size_t), ("device_type", ctypes.c_int32), ("device", ctypes.c_int32),
                 ("rank", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
-                ("lanes", ctypes.c_uint16), ("shape", ctypes.c_size_t), ("strides", ctypes.c_size_t), ("offset", ctypes.c_uint64)]
+                ("lanes", ctypes.c_uint16), ("shape", ctypes.c_size_t), ("strides", ctypes.c_size_t),
+                ("offset", ctypes.c_uint64)]
 
 
 @pytest.mark.parametrize("said, right", [({}, True), ({"device_type": 1}, False), ({"code": 5, "bits": 64}, False)])
