@@ -202,7 +202,8 @@ PyObject *tensor_on_gpu(PyObject *self, PyObject *const *a, Py_ssize_t n)
     Reading r;
     start_reading(&r, NULL);
     uint64_t kind = PyLong_AsUnsignedLongLong(a[0]);
-    int ok = kind == TORCH_SHIM ? read_shim(&r, a[1]) : kind > NUMPY && read_borrowed(&r, a[1], (Borrow)(uintptr_t)kind);
+    int ok = kind == TORCH_SHIM ? read_shim(&r, a[1])
+                                : kind > NUMPY && read_borrowed(&r, a[1], (Borrow)(uintptr_t)kind);
     if (!ok || PyErr_Occurred() || (uint32_t)r.parts[0] != TORCH || is_complex(&r, kind))
         return not_here(); /* complex tensors may be conjugated lazily, which nothing here tells */
     return Py_BuildValue("(NK)", signature_of(&r), (unsigned long long)r.values[0].bits);
