@@ -17,7 +17,7 @@ from cutile import interp, settings
 from cutile.dtypes import float32
 from cutile.errors import TileAssertionError, TileStepLimitError, TileValueError
 from cutile.interp import debugger, run_blocks, schedule
-from cutile.interp.codegen import batch
+from cutile.interp.codegen import batch_unit
 from cutile.ir.nodes import Continue, For, Frame, If, Kernel, Region, Return, Value, While, Yield
 from cutile.ir.walk import walk
 from cutile.ops import create, debug
@@ -171,7 +171,7 @@ def test_what_is_derived_is_derived_once():
         assert compiled.plan("batch", False).code is not plan.code
 
 
-@pytest.mark.parametrize("levels", [1, batch.LEVELS_PER_CHECK, batch.LEVELS_PER_CHECK + 1, 400])
+@pytest.mark.parametrize("levels", [1, batch_unit.LEVELS_PER_CHECK, batch_unit.LEVELS_PER_CHECK + 1, 400])
 def test_blocks_nest_deeper_than_calls_of_python(capsys, levels):
     codes = [Code()]
     conds = []

@@ -12,6 +12,7 @@ import functools
 import operator
 from collections.abc import Callable, Container, Sequence
 from types import FunctionType
+from typing import Any
 
 import numpy as np
 
@@ -32,17 +33,24 @@ from cutile.interp.codegen.emit import (
 )
 from cutile.interp.codegen.exits import Enclosing, Exits
 from cutile.interp.codegen.py_ast import (
-    NO_POSITION,
-    Position,
+    Call,
+    Compare,
+    Expr,
+    If,
+    IfExp,
+    Pass,
+    Return,
+    Starred,
+    Subscript,
     assign,
     attribute,
     call,
     constant,
     delete,
+    fields_of,
     header,
-    load,
+    place,
     position,
-    set_position,
     tuple_of,
     unpack,
 )
@@ -58,7 +66,6 @@ from cutile.ops import _layout, _numeric
 from cutile.ops._combine import ufunc_of
 from cutile.ops._promotion import broadcastable_to
 
-LEVELS_PER_CHECK = 16  # every 16th nested function may continue in a new thread, when the stack is nearly full
 # Locals of emitted functions: the blocks that go on, the outcome of a node, the tile of an array to write to.
 NARROWER, OUT, TARGET = ".next", ".out", ".target"
 _WITH_HEADER = (ir.If, *ir.LOOPS)
@@ -72,13 +79,16 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedC
     """
     facts = batch_facts(kernel, check)
     body = facts.body
-    code = EmittedCode(kernel, check, step_limit, facts.streams(body))
+    code = EmittedCode(kernel, check, step_limit, facts.streams(body), shared=True)
     for f in (divergence.branch, divergence.branch_all, divergence.for_loop, divergence.while_loop, divergence.frame,
               merge.narrow, block_set.with_batch_axes, _layout.with_blocks_last, _layout.empty_result,
               _layout.copied_apart, as_stored):
         code.objects["." + f.__name__] = f
     code.objects |= {".empty_like": np.empty_like, ".reusable": reusable_or_none, ".put": operator.setitem}
-    code.objects |= {code.temp(v): x for v, x in facts.constants.items()}
+    first: dict[int, Value] = {}  # by the id of the array that values share
+    for v, x in facts.constants.items():
+        code.share(v, first.setdefault(id(x), v))
+        code.objects[code.temp(v)] = x
     liveness = Liveness(body, False, facts.reads, facts.results)
     unit = Unit(code, liveness, facts, Exits(body), body)
     unit.assign_views(body)
@@ -112,11 +122,11 @@ def nested_region(unit: Unit, enclosing: Enclosing, region: Region, tail: type, 
 
     def done(f: FunctionType) -> None:
         f.__defaults__ = (None,) * len(views)
-        code.function = recursive(f) if unit.depths[region] % LEVELS_PER_CHECK == 0 else f
+        code.function = recursive(f) if unit.may_begin_thread(region) else f
 
     unit.queue.append(lambda: emit_function(unit, enclosing, region, slot, params, (*records, *given, *views), tail,
                                             leaving=leaving, done=done, at=at))
-    return code, tuple_of([*map(load, unit.temps(captured)), *map(load, records)])
+    return code, tuple_of([*map(unit.value, captured), *map(unit.code.load, records)])
 
 
 def emit_function(unit: Unit, enclosing: Enclosing, region: Region, slot: str, params: Sequence[Value],
@@ -136,84 +146,88 @@ class Body:
 
     def __init__(self, unit: Unit, enclosing: Enclosing, tail: type, leaving: bool):
         self.unit, self.enclosing, self.tail, self.leaving = unit, enclosing, tail, leaving
-        self.code = unit.code
+        self.code, self.load = unit.code, unit.code.load
         self.line = 0  # of the latest statement
+        self.placed: tuple[Any, dict[str, int] | None] = None, None  # the latest span, and the fields of its position
 
     def emit(self, region: Region, line: int, params: Sequence[Value]) -> list[ast.stmt]:
         """The statements of a region. `line`: that of the header of a function or loop; the first Binds belong to it.
         """
         out: list[ast.stmt] = []
         header_end = line
-        read = {v for n in region.nodes for v in self.unit.liveness.reads(n)}
-        alive = dict.fromkeys(v for v in params if v in read)  # params that some node reads
-        for n, dead in zip(region.nodes, self.unit.liveness.last_uses(region), strict=True):
-            if isinstance(n, TERMINATORS):
-                return out + self.terminator(n)
-            if isinstance(n, ir.Bind):
-                if n.span.line > header_end and n.span.filename == self.enclosing.span.filename:
+        skipped, exits, filename = self.unit.facts.skipped, self.unit.exits, self.enclosing.span.filename
+        last_uses = self.unit.liveness.last_uses(region)
+        read = set().union(*last_uses)  # and what is defined
+        alive = dict.fromkeys([v for v in params if v in read])  # params that some node reads
+        for n, dead in zip(region.nodes, last_uses, strict=True):
+            kind = type(n)
+            if kind is ir.Bind:
+                if n.span.line > header_end and n.span.filename == filename:
                     out += self.cover_line(n)
                 continue
-            header_end = n.span.end_line if isinstance(n, _WITH_HEADER) else 0
-            if n in self.unit.facts.skipped:
+            if kind in TERMINATORS:
+                return out + self.terminator(n)
+            header_end = n.span.end_line if kind in _WITH_HEADER else 0
+            if n in skipped:
                 out += self.cover_line(n)
                 continue
-            replaced = self.replaced_by(n, dead, alive)
-            out += EMIT[type(n)](self, n)
-            results = dict.fromkeys(ir.results_of(n))
+            replaced = self.replaced_by(n, dead, alive) if kind is Op else None
+            out += EMIT[kind](self, n)
+            results = n.results
             ended = [v for v in dead if v in alive or v in results]
-            left = [v for v in ended if v is not replaced]
+            left = [v for v in ended if v is not replaced] if replaced is not None else ended
             if left:
-                out.append(set_position(delete(self.unit.temps(left)), NO_POSITION))
+                out.append(delete(self.unit.temps(left)))
             for v in ended:
                 alive.pop(v, None)
-            if self.unit.exits.node(n):  # the results of `n` are already narrowed to the blocks that go on
-                out += self.narrow_after(list(alive), n)
-            alive.update((v, None) for v in results if v not in ended)
-        return out + [set_position(ast.Return(constant(None)), NO_POSITION)]
+            if kind is not Op and exits.node(n):  # the results of `n` are already narrowed to the blocks that go on
+                out += self.narrow_after(list(alive))
+            alive.update([(v, None) for v in results if v not in ended])
+        return [*out, Return(constant(None))]
 
-    def replaced_by(self, n: Node, dead: Sequence[Value], alive: Container[Value]) -> Value | None:
+    def replaced_by(self, n: Op, dead: Sequence[Value], alive: Container[Value]) -> Value | None:
         """An operand of an op that no later node reads: the result goes into its local, which then needs no `del`."""
-        if type(n) is not Op or n.region is not None or len(n.results) != 1:
-            return None
-        for v in n.operands:
-            if v in dead and v in alive:
-                self.code.share(n.results[0], v)
-                return v
+        if n.region is None and len(n.results) == 1:
+            for v in n.operands:
+                if v in dead and v in alive:
+                    self.code.share(n.results[0], v)
+                    return v
         return None
 
-    def narrow_after(self, values: Sequence[Value], n: Node) -> list[ast.stmt]:
+    def narrow_after(self, values: Sequence[Value]) -> list[ast.stmt]:
         """Narrow `ctx` and the values to the blocks that reach the end of a node; other blocks may have left it."""
-        at = NO_POSITION
+        load = self.load
         moved = [v for v in values if rank_of(v) is not Kind.SHARED]
         narrowed = call(load(".narrow"), [load(CTX), load(NARROWER), self.unit.loads(moved),
                                           self.unit.ref(ranks_of(moved), "ranks")])
-        different = ast.Compare(load(NARROWER), [ast.IsNot()], [load(CTX)])
+        different = Compare(load(NARROWER), [ast.IsNot()], [load(CTX)])
         body = [unpack(self.unit.temps(moved), narrowed)] if moved else []
-        return [set_position(ast.If(different, [*body, assign([CTX], load(NARROWER))], []), at)]
+        return [If(different, [*body, assign([CTX], load(NARROWER))], [])]
 
     def positioned(self, stmt: ast.stmt, n: Node) -> ast.stmt:
-        span = self.here(n)
-        if span is None:
-            return set_position(stmt, NO_POSITION)
-        at = header(span) if isinstance(n, _WITH_HEADER) else position(span)
-        self.line = at[0]
-        return set_position(stmt, at)
-
-    def here(self, n: Node) -> Span | None:
-        """Where a node stands in this file; what took the place of a call stands at the call."""
-        span = n.span
-        while span is not None and span.filename != self.enclosing.span.filename:
-            span = span.call_site
-        return span
+        """The statement at the position of a node in this file; what took the place of a call stands at the call."""
+        span, here = self.placed
+        if span is not n.span or type(n) in _WITH_HEADER:
+            span, here = n.span, None
+            while span is not None and span.filename != self.enclosing.span.filename:
+                span = span.call_site
+            if span is not None:
+                here = fields_of(header(span) if type(n) in _WITH_HEADER else position(span))
+            self.placed = None if type(n) in _WITH_HEADER else n.span, here
+        if here is None:
+            return stmt
+        self.line = here["lineno"]
+        return place(stmt, here)
 
     # -------------------------------------------------------------- plain nodes
 
     def op(self, n: Op) -> list[ast.stmt]:
         if is_breakpoint(n):
-            return [self.positioned(ast.Expr(breakpoint_call(n)), n)]
-        if n in self.unit.facts.implicit:
-            return [self.positioned(assign(self.unit.temps(n.results), load(self.code.temp(n.operands[0]))), n)]
-        operands, combine, facts = self.operands(n), None, self.unit.facts
+            return [self.positioned(Expr(breakpoint_call(n)), n)]
+        facts, load = self.unit.facts, self.load
+        if n in facts.implicit:
+            return [self.positioned(assign(self.unit.temps(n.results), self.unit.value(n.operands[0])), n)]
+        operands, combine = self.operands(n), None
         if n.region is not None:
             combine, operands = self.combine(n, operands)
         if facts.moved and n.op.target is not None:
@@ -221,46 +235,50 @@ class Body:
         changed = {}
         if "want_old" in n.attrs and facts.unread(n):
             changed["want_old"] = constant(False)
-        before: list[ast.stmt] = []
+        stmts: list[ast.stmt] = []
         store = facts.stored_by.get(n)
         if n.op.takes_out:
             if store is not None:
-                before = [self.positioned(assign([TARGET], self.viewed(store, load, self.target(store))), store)]
+                stmts = [self.positioned(assign([TARGET], self.viewed(store, load, self.target(store))), store)]
                 changed["out"] = load(TARGET)
             elif n in facts.reusable or _is_f32_unary(n):
                 changed["out"] = self.buffer(n, operands)
-        place = n in facts.moved and store is None
-        if place and n.op.elementwise and n.op.takes_out and info(n.results[0].type.dtype).carried_exactly:
+        move = n in facts.moved and store is None
+        if move and n.op.elementwise and n.op.takes_out and info(n.results[0].type.dtype).carried_exactly:
             carrier = self.unit.ref(info(n.results[0].type.dtype).carrier, "carrier")
             changed["out"] = call(load(".empty_result"), [constant(n.results[0].type.ndim), carrier, *operands])
-            place = False
+            move = False
         y = meaning_call(self.code, n, operands, combine, **changed)
         if n in self.unit.views:
             y = self.viewed(n, self.view_access(n, operands), y)
-        if place:
+        targets = self.unit.temps(n.results)
+        if move and type(y) is IfExp:  # which `place` knows at the top only
+            stmts.append(self.positioned(assign(targets, y), n))
+            y = load(targets[0])
+        if move:
             y = call(load(".with_blocks_last"), [y, constant(n.results[0].type.ndim)])
-        stmt = self.positioned(assign(self.unit.temps(n.results), y), n)
+        stmts.append(self.positioned(assign(targets, y), n))
         if n in facts.stores:
-            there = ast.Compare(operands[-1], [ast.IsNot()], [load(TARGET)])
-            stmt = set_position(ast.If(there, [stmt], []), NO_POSITION)
-        return [*before, stmt]
+            there = Compare(operands[-1], [ast.IsNot()], [load(TARGET)])
+            return [self.positioned(If(there, stmts, []), n)]
+        return stmts
 
     def viewed(self, n: Op, short: Callable[[str], ast.expr], long: ast.expr) -> ast.expr:
         """The code of an op: `short(view)` where its tile was passed as a view, otherwise `long`."""
         view = self.unit.views.get(n)
-        return long if view is None else ast.IfExp(ast.Compare(load(view), [ast.IsNot()], [constant(None)]),
-                                                   short(view), long)
+        return long if view is None else IfExp(
+            Compare(self.load(view), [ast.IsNot()], [constant(None)]), short(view), long)
 
     def view_access(self, n: Op, operands: list[ast.expr]) -> Callable[[str], ast.expr]:
         """How an op accesses its view: a load returns it, a store writes its tile to it."""
         if n.op.view is not None:
-            return lambda view: finished(self.code, n, load(view)) if self.code.check else load(view)
+            return lambda view: finished(self.code, n, self.load(view)) if self.code.check else self.load(view)
 
         def put(view: str) -> ast.expr:
             dtype = n.operands[0].type.dtype
             if info(dtype).storage == info(dtype).carrier or n in self.unit.facts.as_stored:
-                return call(load(".put"), [load(view), constant(...), operands[-1]])
-            return call(self.unit.ref(_numeric.encoder(dtype), "put"), [load(view), operands[-1]])
+                return call(self.load(".put"), [self.load(view), constant(...), operands[-1]])
+            return call(self.unit.ref(_numeric.encoder(dtype), "put"), [self.load(view), operands[-1]])
 
         return put
 
@@ -268,30 +286,30 @@ class Body:
         """The memory for the result of an op: that of an operand that is not read again, or new memory."""
         reusable = self.unit.facts.reusable.get(n)
         if reusable is None or not info(reusable.type.dtype).carried_exactly:
-            return call(load(".empty_like"), operands) if _is_f32_unary(n) else constant(None)
+            return call(self.load(".empty_like"), operands) if _is_f32_unary(n) else constant(None)
         others = [x for x, v in zip(operands, n.operands, strict=True) if v is not reusable]
-        return call(load(".reusable"), [load(self.code.temp(reusable)), *others])
+        return call(self.load(".reusable"), [self.unit.value(reusable), *others])
 
     def operands(self, n: Op) -> list[ast.expr]:
         indices = self.unit.facts.indices
         if n.op.accesses is None:  # it has no tile indices
-            return [load(self.code.temp(v)) for v in n.operands]
-        given = [self.block_index(indices[n, i]) if (n, i) in indices else load(self.code.temp(v))
+            return [self.unit.value(v) for v in n.operands]
+        given = [self.block_index(indices[n, i]) if (n, i) in indices else self.unit.value(v)
                  for i, v in enumerate(n.operands)]
         if n in self.unit.facts.as_stored:
-            given[0] = call(load(".as_stored"), given[:1])
+            given[0] = call(self.load(".as_stored"), given[:1])
         return given
 
     def block_index(self, index: AffineIndex) -> ast.expr:
         """A tile index that is an affine function of block indices."""
         function = block_function(index)
-        return call(attribute(load(CTX), "index"), [self.unit.ref(self.unit.functions.setdefault(function, function),
-                                                                  "index")])
+        function = self.unit.functions.setdefault(function, function)
+        return call(attribute(self.load(CTX), "index"), [self.unit.ref(function, "index")])
 
     def target(self, store: Op) -> ast.expr:
         """The view of memory that a store writes to, or None."""
-        args, keywords = arguments(self.code, store, self.operands(store), {"ctx": load(CTX)})
-        return call(self.unit.ref(store.op.target, "target"), args[:-1], keywords)
+        args, keywords = arguments(self.code, store, self.operands(store), {"ctx": self.load(CTX)})
+        return Call(self.unit.ref(store.op.target, "target"), args[:-1], keywords)
 
     def combine(self, n: Op, operands: list[ast.expr]) -> tuple[ast.expr, list[ast.expr]]:
         """The user's function over carriers, and the operands. If the function captures values, which may have batch
@@ -300,16 +318,16 @@ class Body:
         enclosing = Enclosing(n.span.function, n.span)
         code, captured = nested_region(self.unit, enclosing, n.region, ir.Yield, n.region.params)
         if code.ranks:
-            operands = [call(load(".with_batch_axes"), [x, self.unit.ref(v.type, "type"), load(CTX)])
+            operands = [call(self.load(".with_batch_axes"), [x, self.unit.ref(v.type, "type"), self.load(CTX)])
                         for x, v in zip(operands, n.operands, strict=True)]
         bind = attribute(self.unit.ref(Combine(code, ufunc_of(n.region)), "combine"), "bind")
-        return call(bind, [load(CTX), captured]), operands
+        return call(bind, [self.load(CTX), captured]), operands
 
     def cover_line(self, n: ir.Bind | Op) -> list[ast.stmt]:
         """A statement without effect for a line of the user that computes nothing, so that coverage counts the line."""
         if n.span.line == self.line or n.span.filename != self.enclosing.span.filename:
             return []
-        return [self.positioned(ast.Pass(), n)]
+        return [self.positioned(Pass(), n)]
 
     # -------------------------------------------------------------- structured nodes
 
@@ -319,13 +337,9 @@ class Body:
         """
         if not self.unit.exits.node(n):
             return [self.positioned(unpack(self.unit.temps(results), outcome), n)]
-        none = ast.Compare(load(OUT), [ast.Is()], [constant(None)])
-        targets = ast.Tuple([ast.Name(t, ast.Store()) for t in self.unit.temps(results)], ast.Store())
-        both = ast.Tuple([ast.Name(NARROWER, ast.Store()), targets], ast.Store())
-        return [self.positioned(assign([OUT], outcome), n),
-                set_position(ast.If(none, [ast.Return(constant(None))], []), NO_POSITION),
-                set_position(ast.Assign([both], load(OUT)), NO_POSITION),
-                set_position(delete([OUT]), NO_POSITION)]
+        none = Compare(self.load(OUT), [ast.Is()], [constant(None)])
+        return [self.positioned(assign([OUT], outcome), n), If(none, [Return(constant(None))], []),
+                unpack([NARROWER, self.unit.temps(results)], self.load(OUT)), delete([OUT])]
 
     def if_(self, n: ir.If) -> list[ast.stmt]:
         leaving = bool(self.unit.exits.node(n))
@@ -333,10 +347,10 @@ class Body:
         for side in (n.then, n.orelse):
             code, captured = nested_region(self.unit, self.enclosing, side, ir.Yield, (), leaving=leaving, at=n.span)
             sides += [self.unit.ref(code, "side"), captured]
-        run = load(".branch" if leaving else ".branch_all")
+        run = self.load(".branch" if leaving else ".branch_all")
         point = self.unit.ref(MergePoint(ranks_of(n.results), n.span), "point")
-        cond = load(self.code.temp(n.cond))
-        return self.assign_outcome(n, n.results, call(run, [load(CTX), cond, *sides, point]))
+        cond = self.unit.value(n.cond)
+        return self.assign_outcome(n, n.results, call(run, [self.load(CTX), cond, *sides, point]))
 
     def loop_body(self, n: ir.For | ir.While, views: Sequence[str] = ()) -> list[ast.expr]:
         leaving = bool(self.unit.exits[n.body])
@@ -353,8 +367,8 @@ class Body:
         bounds = self.unit.loads((n.start, n.stop, n.step))
         loads = {} if self.unit.exits[n.body] else self.unit.facts.loop_loads(n)
         body = self.loop_body(n, [self.unit.view(m) for m in loads])
-        outcome = call(load(".for_loop"), [load(CTX), bounds, self.unit.loads(n.inits), *body, point,
-                                           tuple_of(self.loop_tiles(m, n.iv, indices) for m, indices in loads.items())])
+        tiles = tuple_of(self.loop_tiles(m, n.iv, indices) for m, indices in loads.items())
+        outcome = call(self.load(".for_loop"), [self.load(CTX), bounds, self.unit.loads(n.inits), *body, point, tiles])
         return self.assign_outcome(n, n.results, self.only_results(n, outcome))
 
     def loop_tiles(self, n: Op, iv: Value, indices: Sequence[AffineIndex | None]) -> ast.expr:
@@ -362,7 +376,7 @@ class Body:
         array, *given = self.operands(n)
         at_zero = [x if i is None else self.index_at_zero(i.without(iv)) for i, x in zip(indices, given, strict=True)]
         find = self.unit.ref(LoopTiles(n, [i.coefficient(iv) if i else 0 for i in indices]).tiles, "loop_tiles")
-        return call(load(".partial"), [find, array, tuple_of(at_zero)])
+        return call(self.load(".partial"), [find, array, tuple_of(at_zero)])
 
     def index_at_zero(self, index: AffineIndex) -> ast.expr:
         return self.block_index(index) if index.terms else self.unit.ref(np.asarray(index.constant), "index")
@@ -373,13 +387,13 @@ class Body:
             code, captured = nested_region(self.unit, self.enclosing, n.cond, ir.Yield, n.params, at=n.span)
             cond = [self.unit.ref(code, "cond"), captured]
         point = self.unit.ref(MergePoint(ranks_of(n.params), n.span), "point")
-        outcome = call(load(".while_loop"), [load(CTX), self.unit.loads(n.inits), *cond, *self.loop_body(n), point,
-                                             self.unit.ref(ranks_of(n.results), "ranks")])
+        outcome = call(self.load(".while_loop"), [self.load(CTX), self.unit.loads(n.inits), *cond, *self.loop_body(n),
+                                                  point, self.unit.ref(ranks_of(n.results), "ranks")])
         return self.assign_outcome(n, n.results, self.only_results(n, outcome))
 
     def only_results(self, n: Node, outcome: ast.expr) -> ast.expr:
         """The results alone of a loop's outcome, if no block leaves it by Return."""
-        return outcome if self.unit.exits.node(n) else ast.Subscript(outcome, constant(1), ast.Load())
+        return outcome if self.unit.exits.node(n) else Subscript(outcome, constant(1), ast.Load())
 
     def frame(self, n: ir.Frame) -> list[ast.stmt]:
         leaving = bool(self.unit.exits[n.body])
@@ -387,13 +401,19 @@ class Body:
         if leaving:
             given = (self.unit.record("returns"),)
             enclosing = Enclosing(n.function, n.def_span, *given)
-        code, captured = nested_region(self.unit, enclosing, n.body, ir.Return, (), given, leaving=leaving)
+        number = self.unit.same.get(n)
+        if number in self.unit.emitted:
+            code, captured = self.unit.emitted[number], self.unit.loads(self.unit.liveness[n.body])
+        else:
+            code, captured = nested_region(self.unit, enclosing, n.body, ir.Return, (), given, leaving=leaving)
+        if number is not None:
+            self.unit.emitted[number] = code
         r = self.unit.ref(code, "frame")
         if leaving:
             point = self.unit.ref(MergePoint(ranks_of(n.results), n.span), "point")
-            outcome = call(load(".frame"), [load(CTX), r, captured, point])
+            outcome = call(self.load(".frame"), [self.load(CTX), r, captured, point])
         else:
-            outcome = call(attribute(r, "function"), [load(CTX), ast.Starred(captured, ast.Load())])
+            outcome = call(attribute(r, "function"), [self.load(CTX), Starred(captured, ast.Load())])
         return [self.positioned(unpack(self.unit.temps(n.results), outcome), n)]
 
     # -------------------------------------------------------------- terminators
@@ -401,18 +421,16 @@ class Body:
     def terminator(self, n: Node) -> list[ast.stmt]:
         values = self.unit.loads(n.operands)
         if isinstance(n, self.tail):
-            result = tuple_of([load(CTX), values]) if self.leaving else values
-            return [set_position(ast.Return(result), self.tail_position(n))]
+            result = tuple_of([self.load(CTX), values]) if self.leaving else values
+            written = isinstance(n, ir.Return) and n.operands  # by the user, unlike the end of any other region
+            return [place(Return(result), fields_of(position(n.span))) if written else Return(result)]
         records = self.enclosing
         record = {ir.Break: records.breaks, ir.Continue: records.continues, ir.Return: records.returns}[type(n)]
         stmts = []
         if record is not None:  # a Return from the kernel needs no record
-            stmts.append(ast.Expr(call(attribute(load(record), "append"), [tuple_of([load(CTX), values])])))
-        return [self.positioned(s, n) for s in (*stmts, ast.Return(constant(None)))]
-
-    def tail_position(self, n: Node) -> Position:
-        """The position of a `return` that the user wrote; none for the end of any other region."""
-        return position(n.span) if isinstance(n, ir.Return) and n.operands else NO_POSITION
+            left = tuple_of([self.load(CTX), values])
+            stmts.append(Expr(call(attribute(self.load(record), "append"), [left])))
+        return [self.positioned(s, n) for s in (*stmts, Return(constant(None)))]
 
 
 def _is_f32_unary(n: Op) -> bool:

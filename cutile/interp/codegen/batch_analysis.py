@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,10 +51,11 @@ class BatchFacts:
     reusable: Mapping[Op, Value]  # op → the operand whose memory may hold the result
     as_stored: frozenset[Op]  # accesses to short floats that are only moved, as bits
     moved: frozenset[Op]  # ops after which code copies the result to memory where the blocks lie last
+    local: Mapping[Node, Sequence[Value]]  # node that needs code → what the code reads from locals
 
-    def reads(self, n: Node) -> list[Value]:
+    def reads(self, n: Node) -> Sequence[Value]:
         """The values that the code of a node reads from locals, without its nested regions."""
-        return [] if n in self.skipped else _reads(n, self.constants, self.indices)
+        return self.local.get(n, ())
 
     def results(self, n: Node) -> tuple[Value, ...]:
         return () if n in self.skipped else results_of(n)
@@ -115,13 +117,10 @@ def batch_facts(kernel: Kernel, check: bool) -> BatchFacts:
     described, params = accesses(kernel), frozenset(kernel.params)
     constants = find_constants(nodes, check)
     indices = block_indices(described, params, constants)
-    skipped, times_read = find_unneeded(nodes, constants, indices)
+    skipped, times_read, local = find_unneeded(nodes, constants, indices)
     body = without(kernel.body, skipped)
     live = [n for n in nodes if n not in skipped]
-
-    def reads(n: Node) -> list[Value]:
-        return _reads(n, constants, indices)
-
+    reads = local.__getitem__
     stored_by, reusable, moved = {}, {}, ops_to_move(kernel, skipped)
     for region in _regions(body, live):
         here = [n for n in region.nodes if n not in skipped]
@@ -132,11 +131,21 @@ def batch_facts(kernel: Kernel, check: bool) -> BatchFacts:
                      regular=find_regular(live, params, constants, indices),
                      implicit=frozenset() if check else find_implicit_broadcasts(live, reads),
                      stored_by=stored_by, stores={store: n for n, store in stored_by.items()}, reusable=reusable,
-                     as_stored=frozenset() if check else find_as_stored(live, params), moved=moved)
+                     as_stored=frozenset() if check else find_as_stored(live, params), moved=moved, local=local)
 
 
-def _reads(n: Node, constants: Mapping[Value, np.ndarray], indices: Mapping[Operand, AffineIndex]) -> list[Value]:
-    return [v for i, v in enumerate(uses_of(n)) if v not in constants and (n, i) not in indices]
+def _local_reads(nodes: Iterable[Node], constants: Mapping[Value, np.ndarray],
+                 indices: Mapping[Operand, AffineIndex]) -> dict[Node, list[Value]]:
+    """What the code of each node reads from locals."""
+    indexed = {n for n, _ in indices}
+    found = {}
+    for n in nodes:
+        uses = n.operands if type(n) is Op else uses_of(n)
+        if n in indexed:
+            found[n] = [v for i, v in enumerate(uses) if v not in constants and (n, i) not in indices]
+        else:
+            found[n] = [v for v in uses if v not in constants]
+    return found
 
 
 def _regions(root: Region, nodes: Iterable[Node]) -> Iterator[Region]:
@@ -156,7 +165,7 @@ def find_constants(nodes: Sequence[Node], check: bool) -> dict[Value, np.ndarray
     computed: dict[tuple, np.ndarray | None] = {}
     with np.errstate(all="ignore"):
         for n in nodes:
-            if type(n) is not Op or len(n.results) != 1 or not all(v in found for v in n.operands) \
+            if type(n) is not Op or len(n.results) != 1 or n.operands and not found.keys() >= set(n.operands) \
                     or n.region is not None or not _folds(n.op):
                 continue
             t = n.results[0].type
@@ -207,16 +216,20 @@ def block_indices(described: Mapping[Op, Access], params: frozenset[Value],
 
 
 def find_unneeded(nodes: Sequence[Node], constants: Mapping[Value, np.ndarray],
-                  indices: Mapping[Operand, AffineIndex]) -> tuple[frozenset[Node], Counter[Value]]:
-    """The nodes whose results are constants or are never read, and how often the other nodes read each value."""
-    skipped = {n for n in nodes if isinstance(n, Op) and n.results and n.results[0] in constants}
-    reads = Counter(v for n in nodes if n not in skipped for v in _reads(n, constants, indices))
+                  indices: Mapping[Operand, AffineIndex]
+                  ) -> tuple[frozenset[Node], Counter[Value], dict[Node, list[Value]]]:
+    """The nodes whose results are constants or are never read, how often the other nodes read each value, and which
+    values each of them reads from locals.
+    """
+    skipped = {n for n in nodes if type(n) is Op and n.results and n.results[0] in constants}
+    local = _local_reads([n for n in nodes if n not in skipped], constants, indices)
+    reads = Counter(chain.from_iterable(local.values()))
     for n in reversed(nodes):
-        if isinstance(n, Op) and n not in skipped and n.op.effect == PURE and n.region is None and n.results \
+        if type(n) is Op and n.op.effect == PURE and n.region is None and n.results and n not in skipped \
                 and not any(reads[v] for v in n.results) and ("ctx" not in n.op.given or n.op is grid.bid):
-            reads.subtract(_reads(n, constants, indices))
+            reads.subtract(local.pop(n))
             skipped.add(n)
-    return frozenset(skipped), reads
+    return frozenset(skipped), reads, local
 
 
 def without(body: Region, skipped: Set[Node]) -> Region:
@@ -245,9 +258,9 @@ def find_implicit_broadcasts(nodes: Sequence[Node], reads: Callable[[Node], list
     """The broadcasts whose result is only read by elementwise ops that have an operand of the full shape too: NumPy
     broadcasts there itself.
     """
-    made = {n.results[0]: n for n in nodes if isinstance(n, Op) and n.op is shape.broadcast_to
+    made = {n.results[0]: n for n in nodes if type(n) is Op and n.op is shape.broadcast_to
             and n.operands[0].type.ndim == n.results[0].type.ndim}
-    for n in nodes:
+    for n in nodes if made else ():
         for v in reads(n):
             if v in made and not (_is_arithmetic(n) and any(
                     w.type.shape == v.type.shape and w not in made for w in n.operands)):
@@ -325,13 +338,13 @@ def find_as_stored(nodes: Sequence[Node], params: frozenset[Value]) -> frozenset
     """The loads of short floats whose tiles go to arrays of their dtype without a computation, and these stores: both
     may access bits.
     """
+    loads = [n for n in nodes if type(n) is Op and (n.op.view is not None or n.op is memory.gather)
+             and _of_short_floats(n, params)]
     readers: defaultdict[Value, list[Node]] = defaultdict(list)
-    for n in nodes:
+    for n in nodes if loads else ():
         for v in uses_of(n):
             readers[v].append(n)
     found: set[Op] = set()
-    loads = [n for n in nodes if isinstance(n, Op) and (n.op.view is not None or n.op is memory.gather)
-             and _of_short_floats(n, params)]
     stores = {n: _moved_to(n, readers, params) for n in loads}
     for n, stored in stores.items():
         if stored:

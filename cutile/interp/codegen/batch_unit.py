@@ -12,12 +12,16 @@ from collections.abc import Iterable
 from cutile.interp.codegen.batch_analysis import BatchFacts
 from cutile.interp.codegen.emit import EmittedCode, Liveness
 from cutile.interp.codegen.exits import Exits
-from cutile.interp.codegen.py_ast import load, tuple_of
+from cutile.interp.codegen.py_ast import tuple_of
+from cutile.interp.codegen.same_frames import same_frames
 from cutile.interp.exec.block_set import BlockFunction
+from cutile.interp.exec.divergence import RegionCode
 from cutile.interp.exec.merge import Kind, Rank
 from cutile.ir.nodes import Op, Region, Value
 from cutile.ir.walk import depths
 from cutile.types import ListType, TileType
+
+LEVELS_PER_CHECK = 16  # every 16th nested function may continue in a new thread, when the stack is nearly full
 
 
 def rank_of(v: Value) -> Rank:
@@ -36,6 +40,8 @@ class Unit:
         self.records = 0
         self.functions: dict[BlockFunction, BlockFunction] = {}  # functions of block indices, one object for equal ones
         self.depths = depths(root)
+        self.same = {} if code.check else same_frames(root, facts, liveness, self.may_begin_thread)
+        self.emitted: dict[int, RegionCode] = {}  # code that serves the frames with a number in `same`
         self.views: dict[Op, str] = {}  # locals of the kernel's function, and of the bodies of loops
 
     def assign_views(self, root: Region) -> None:
@@ -48,6 +54,10 @@ class Unit:
             if n in self.facts.regular:
                 self.view(n)
 
+    def may_begin_thread(self, region: Region) -> bool:
+        """Whether the function of a region continues in a new thread when the stack is nearly full."""
+        return self.depths[region] % LEVELS_PER_CHECK == 0
+
     def view(self, n: Op) -> str:
         """The local that may hold the tile of an op as a view."""
         return self.views.setdefault(n, f".view{len(self.views)}")
@@ -57,10 +67,13 @@ class Unit:
         return f".{kind}{self.records}"
 
     def temps(self, values: Iterable[Value]) -> list[str]:
-        return [self.code.temp(v) for v in values]
+        return list(map(self.code.temp, values))
+
+    def value(self, v: Value) -> ast.expr:
+        return self.code.load(self.code.temp(v))
 
     def loads(self, values: Iterable[Value]) -> ast.expr:
-        return tuple_of(map(load, self.temps(values)))
+        return tuple_of(map(self.value, values))
 
     def ref(self, obj, hint: str) -> ast.expr:
         return self.code.ref(obj, hint)

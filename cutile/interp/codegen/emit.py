@@ -18,7 +18,18 @@ import numpy as np
 
 from cutile._support.structs import field, structure
 from cutile.dtypes import info
-from cutile.interp.codegen.py_ast import Position, attribute, call, constant, function, load, set_position, tuple_of
+from cutile.interp.codegen.py_ast import (
+    Call,
+    Keyword,
+    Position,
+    attribute,
+    call,
+    constant,
+    function,
+    load,
+    set_position,
+    tuple_of,
+)
 from cutile.interp.exec import checking
 from cutile.ir.nodes import Bind, Kernel, Node, Op, Region, Value, inner_of, regions_of, results_of, uses_of
 from cutile.ir.recursion import compiled
@@ -27,6 +38,7 @@ from cutile.ops import _numeric, debug
 from cutile.ops._op import HOST, Sig
 from cutile.types import TileType
 
+MOST_FILES = 1000  # for which the module is kept
 CTX = ".ctx"
 BLOCK = "__block__"
 
@@ -42,11 +54,14 @@ class EmittedCode:
     view_finders: dict[Op, Callable] = field(default_factory=dict)  # op that takes a view → (array, ctx) → the view
     skipped: frozenset[Node] = frozenset()  # nodes without code
     as_stored: frozenset[Op] = frozenset()  # accesses that move bits of short floats
+    shared: bool = False  # statements share the nodes of names and keyword arguments: `place` gives them positions
     objects: dict[str, Any] = field(default_factory=dict)
     _functions: list[tuple[str, ast.FunctionDef, str, Callable | None]] = field(default_factory=list)
     _names: dict[int, str] = field(default_factory=dict)
     _locals: dict[Value, str] = field(default_factory=dict)
     _slots: int = 0
+    _loads: dict[str, ast.expr] = field(default_factory=dict)  # shared nodes
+    _keywords: dict[tuple, ast.keyword] = field(default_factory=dict)
 
     def __post_init__(self):
         self.objects |= {".array": np.asarray, ".breakpoint": builtins.breakpoint,
@@ -58,7 +73,38 @@ class EmittedCode:
         if name is None:
             name = self._names[id(obj)] = f".{hint}{len(self._names)}"
             self.objects[name] = obj
-        return load(name)
+        return self.load(name)
+
+    def load(self, name: str) -> ast.expr:
+        """An expression for a name."""
+        if not self.shared:
+            return load(name)
+        found = self._loads.get(name)
+        if found is None:
+            found = self._loads[name] = load(name)
+        return found
+
+    def keyword(self, name: str, value: Any) -> ast.keyword:
+        """`name=value`, for an attribute of an op."""
+        plain = value is None or isinstance(value, (int, str))
+        if not self.shared:
+            return Keyword(name, constant(value) if plain else self.ref(value, "attr"))
+        key = (name, type(value), value) if plain else (name, id(value))
+        found = self._keywords.get(key)
+        if found is None:
+            found = self._keywords[key] = Keyword(name, constant(value) if plain else self.ref(value, "attr"))
+        return found
+
+    def sig(self, n: Op) -> ast.keyword:
+        """`sig=…` with the types of an op. They are known by their identity, since types are slow to compare."""
+        key = (*[id(v.type) for v in n.operands], None, *[id(v.type) for v in n.results]) if self.shared else None
+        found = self._keywords.get(key)
+        if found is None:
+            sig = Sig(tuple([v.type for v in n.operands]), tuple([v.type for v in n.results]))
+            found = Keyword("sig", self.ref(sig, "sig"))
+            if key is not None:
+                self._keywords[key] = found
+        return found
 
     def slot(self, hint: str) -> str:
         """A name for an object that is made later."""
@@ -118,10 +164,18 @@ def _is_useful(v: Any) -> bool:
     return isinstance(v, _USEFUL) or type(v).__module__.split(".")[0] == "cutile"
 
 
+_names: dict[str, str] = {}  # the name of the module that was found for a file last
+
+
 def _module_of(filename: str) -> dict[str, Any]:
     """The globals of emitted functions: those of the user's module, or of __main__, where notebooks define things."""
-    module = next((m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == filename),
-                  sys.modules.get("__main__"))
+    filename = str(filename)
+    module = sys.modules.get(_names.get(filename, ""))
+    if getattr(module, "__file__", None) != filename:
+        name, module = next(((name, m) for name, m in list(sys.modules.items())
+                             if getattr(m, "__file__", None) == filename), ("__main__", sys.modules.get("__main__")))
+        if len(_names) < MOST_FILES:
+            _names[filename] = name
     found = {k: v for k, v in list(vars(module).items()) if _is_useful(v)} if module else {}
     return {**found, "__name__": found.get("__name__", "kernel"), "__file__": filename,
             "__builtins__": builtins.__dict__}
@@ -136,32 +190,31 @@ def meaning_call(code: EmittedCode, n: Op, operands: Sequence[ast.expr], combine
 
     `changed`: further keyword arguments, which take precedence over attributes.
     """
-    o = n.op
     args, keywords = arguments(code, n, operands, changed)
     if combine is not None:
-        keywords.append(("combine", combine))
-    return finished(code, n, call(code.ref(o.meaning, o.name + "_"), args, keywords))
+        keywords.append(Keyword("combine", combine))
+    return finished(code, n, Call(code.ref(n.op.meaning, n.op.name + "_"), args, keywords))
 
 
 def arguments(code: EmittedCode, n: Op, operands: Sequence[ast.expr],
-              changed: dict[str, ast.expr]) -> tuple[list[ast.expr], list[tuple[str, ast.expr]]]:
+              changed: dict[str, ast.expr]) -> tuple[list[ast.expr], list[ast.keyword]]:
     """The arguments of a meaning, without the combine function."""
     o = n.op
     args = list(operands) if n.layout is None else [_grouped(x) for x in o.group(operands, n.layout)]
     keywords = []
     if n.attrs:
         defaults = o.meaning.__kwdefaults__ or {}
-        keywords = [(k, _attribute(code, v)) for k, v in n.attrs.items()
+        keywords = [code.keyword(k, v) for k, v in n.attrs.items()
                     if k not in changed and not (k in defaults and defaults[k] is v)]
-    keywords += changed.items()
+    if changed:
+        keywords += [Keyword(k, x) for k, x in changed.items()]
     if "sig" in o.given:
-        sig = Sig(tuple([v.type for v in n.operands]), tuple([v.type for v in n.results]))
-        keywords.append(("sig", code.ref(sig, "sig")))
+        keywords.append(code.sig(n))
     if "ctx" in o.given:
-        ctx = load(CTX)
+        ctx = code.load(CTX)
         if o.effect == HOST:  # its error or text needs the position
             ctx = call(attribute(ctx, "at"), [code.ref(n.span, "span")])
-        keywords.append(("ctx", ctx))
+        keywords.append(Keyword("ctx", ctx))
     return args, keywords
 
 
@@ -169,28 +222,23 @@ def _grouped(x: ast.expr | tuple | None) -> ast.expr:
     return constant(None) if x is None else tuple_of(x) if isinstance(x, tuple) else x
 
 
-def _attribute(code: EmittedCode, value: Any) -> ast.expr:
-    if value is None or isinstance(value, (int, str)):
-        return constant(value)
-    return code.ref(value, "attr")
-
-
 def finished(code: EmittedCode, n: Op, y: ast.expr) -> ast.expr:
     """The results of a meaning, rounded to their dtypes, as NumPy arrays."""
     types = [v.type for v in n.results]
-    if not types or type(types[0]) is not TileType or not all(isinstance(t, TileType) for t in types[1:]):
+    if not types or type(types[0]) is not TileType or len(types) > 1 and not all(
+            isinstance(t, TileType) for t in types[1:]):
         return y
     if code.check:
-        return call(code.ref(functools.partial(checking.finish, n), "checked"), [y])
+        return Call(code.ref(functools.partial(checking.finish, n), "checked"), [y], [])
     if len(types) > 1:
         rounding = tuple(None if n.op.exact else t.dtype for t in types)
-        return call(code.ref(functools.partial(_finish_all, rounding), "finish"), [y])
+        return Call(code.ref(functools.partial(_finish_all, rounding), "finish"), [y], [])
     i = info(types[0].dtype)
     if n.op.exact or not i.floating:
-        return call(load(".array"), [y])
+        return Call(code.load(".array"), [y], [])
     if i.carried_exactly:  # casting float64 to the carrier rounds
-        return call(load(".array"), [y, code.ref(i.carrier, "carrier")])
-    return call(code.ref(_numeric.rounding_to(types[0].dtype), "round"), [y])
+        return Call(code.load(".array"), [y, code.ref(i.carrier, "carrier")], [])
+    return Call(code.ref(_numeric.rounding_to(types[0].dtype), "round"), [y], [])
 
 
 def _finish_all(dtypes: tuple, ys: tuple) -> tuple:
@@ -224,7 +272,8 @@ class Liveness:
         self._free: dict[Region, tuple[Value, ...]] = {}
         self._found: dict[Node, list[Value]] = {}
         for region in reversed([region for region, _ in regions(root)]):
-            self._free[region] = self._outside(region)
+            if region is not root:  # nothing asks for what that captures
+                self._free[region] = self._outside(region)
 
     def __getitem__(self, region: Region) -> tuple[Value, ...]:
         """Values used inside a region but defined outside it, in order of first use."""
@@ -234,12 +283,16 @@ class Liveness:
         free: dict[Value, None] = {}
         defined: set[Value] = set(region.params)
         for n in region.nodes:
-            free.update((v, None) for v in self.reads(n) if v not in defined)
+            for v in self.reads(n):
+                if v not in defined:
+                    free[v] = None
             defined.update(self._results(n))
         return tuple(free)
 
-    def reads(self, n: Node) -> list[Value]:
+    def reads(self, n: Node) -> Sequence[Value]:
         """The values that a node reads, including the nodes nested in it."""
+        if type(n) is Op and n.region is None:  # most are; this is quick
+            return self._reads(n)
         found = self._found.get(n)
         if found is not None:
             return found
@@ -250,12 +303,17 @@ class Liveness:
         self._found[n] = found
         return found
 
-    def last_uses(self, region: Region) -> list[tuple[Value, ...]]:
-        """For each node of a region, the values that it reads or defines and that no later node of the region reads."""
+    def last_uses(self, region: Region) -> list[Sequence[Value]]:
+        """For each node of a region, the values that it reads or defines and that no later node of the region reads.
+        """
         seen: set[Value] = set()
-        out: list[tuple[Value, ...]] = []
+        out: list[Sequence[Value]] = []
         for n in reversed(region.nodes):
-            touched = dict.fromkeys([*self.reads(n), *self._results(n)])
-            out.append(tuple(v for v in touched if v not in seen))
-            seen.update(touched)
-        return out[::-1]
+            reads, results = self.reads(n), self._results(n)
+            if not reads and not results:
+                out.append(())
+                continue
+            out.append([v for v in dict.fromkeys([*reads, *results]) if v not in seen])
+            seen.update(reads, results)
+        out.reverse()
+        return out

@@ -33,6 +33,7 @@ def ops_to_move(kernel: Kernel, skipped: Set[Node] = frozenset()) -> frozenset[O
     """
     gain = cost = 0.0
     made: dict[Value, Op] = {}  # by broadcasts
+    small: set[int] = set()  # ids of types: many values share one
     for n, weight in _weighted(kernel.body):
         if type(n) is not Op:
             if isinstance(n, _BRANCHES):
@@ -45,8 +46,10 @@ def ops_to_move(kernel: Kernel, skipped: Set[Node] = frozenset()) -> frozenset[O
         if n.op.accumulates == PRODUCT or n.op.effect == HOST:
             return frozenset()
         for v in n.results:
-            if _bytes(v) > MOST_BYTES:
-                return frozenset()
+            if id(v.type) not in small:
+                if _bytes(v) > MOST_BYTES:
+                    return frozenset()
+                small.add(id(v.type))
         gain += weight * _gain(n, made)
         cost += weight * _cost(n)
     return frozenset(_sources(kernel, skipped)) if gain > cost else frozenset()
@@ -79,9 +82,9 @@ def _gain(n: Op, made: dict[Value, Op]) -> float:
         if behind == 1:
             return x.size * REDUCE / x.shape[k] if 8 < x.shape[k] <= 64 else 0.0
         return x.size * LOOP / behind if behind <= FEW else 0.0
-    size = max((v.type.size for v in n.results if isinstance(v.type, TileType)), default=0)
-    run = _run(n, made)
-    return size * LOOP / run if run <= FEW and size > 1 else 0.0
+    size = max([v.type.size for v in n.results if isinstance(v.type, TileType)], default=0)
+    run = _run(n, made) if size > 1 else 1 << 30
+    return size * LOOP / run if run <= FEW else 0.0
 
 
 def _run(n: Op, made: dict[Value, Op]) -> int:

@@ -3,6 +3,9 @@
 Positions in a `Span` count characters; Python's AST counts UTF-8 bytes. A statement that the user did not write (a
 value arriving at a join, the end of a temporary) has NO_POSITION: Python then gives its instructions the line of what
 ran before, so that no debugger stops there and no coverage counts it.
+
+`set_position` gives each node of a statement a position. `place` is quicker: it gives one only to the nodes where code
+begins, since Python gives the instructions behind them the same. So statements may share all other nodes.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ NO_POSITION: Position = (-1, -1, -1, -1)
 
 def position(span: Span) -> Position:
     line, end_line = max(span.line, 1), max(span.end_line, span.line, 1)
+    if line == end_line and span.col >= 0 and line_of(span.filename, line).isascii():  # most are; this is quick
+        return line, span.col, line, max(span.end_col, span.col)
     col = _byte_column(span.filename, line, span.col)
     end_col = _byte_column(span.filename, end_line, span.end_col)
     return line, col, end_line, max(end_col, col) if line == end_line else end_col
@@ -47,18 +52,18 @@ def set_position(stmt: ast.stmt, at: Position) -> ast.stmt:
     Python gives the instruction of an attribute the last line of its expression. If `at` spans several lines,
     attributes get the first line as their position instead.
     """
-    here = _NOWHERE if at is NO_POSITION else dict(zip(_POSITION, at, strict=True))
-    first = dict(zip(_POSITION, _first_line(at), strict=True)) if at[0] != at[2] else here
+    here = _NOWHERE if at is NO_POSITION else fields_of(at)
+    first = fields_of(_first_line(at)) if at[0] != at[2] else here
     pending: list[ast.AST] = [stmt]
     while pending:
         n = pending.pop()
         kind, fields = type(n), n.__dict__
         if "lineno" in fields:
             continue
-        if kind is ast.Name or kind is ast.Constant:  # most are; this is quick
+        if kind is Name or kind is Constant:  # most are; this is quick
             fields.update(here)
             continue
-        if kind is ast.Call:  # so are many of the others
+        if kind is Call:  # so are many of the others
             fields.update(here)
             pending.append(n.func)
             pending += n.args
@@ -78,15 +83,66 @@ def set_position(stmt: ast.stmt, at: Position) -> ast.stmt:
     return stmt
 
 
-_POSITION = ("lineno", "col_offset", "end_lineno", "end_col_offset")
-_NOWHERE = dict.fromkeys(_POSITION, -1)
+def fields_of(at: Position) -> dict[str, int]:
+    """A position, as the fields of a node."""
+    line, col, end_line, end_col = at
+    return {"lineno": line, "col_offset": col, "end_lineno": end_line, "end_col_offset": end_col}
+
+
+def place(stmt: ast.stmt, here: dict[str, int]) -> ast.stmt:
+    """Give a simple statement, or a branch around placed statements, the position with the fields `here`.
+
+    An instruction without a line takes the position of the one before it. So only the nodes get a position whose
+    instructions are the first of the statement, or of a side of a conditional expression. Names may be shared with
+    other statements; these get copies.
+    """
+    stmt.__dict__.update(here)
+    value = stmt.__dict__.get("value")
+    if value is not None:
+        stmt.value = value = _begun(value, here)
+        if type(stmt) is Return:  # Python compares its line with that of its value
+            value.__dict__.update(here)
+        elif type(value) is IfExp and type(stmt) is Assign:  # the assignment comes after both sides
+            for target in stmt.targets:
+                target.__dict__.update(here)
+    elif type(stmt) is If:
+        stmt.test = _begun(stmt.test, here)
+    return stmt
+
+
+def _begun(x: ast.expr, here: dict[str, int]) -> ast.expr:
+    """The expression, with this position where its code begins."""
+    kind = type(x)
+    if kind is Call:
+        x.func = _begun(x.func, here)
+        return x
+    if kind is Name:
+        x = Name(x.id, _LOAD)
+    elif kind is Constant:
+        x = Constant(x.value)
+    elif kind is Tuple:
+        x.elts[:1] = [_begun(first, here) for first in x.elts[:1]]
+    elif kind is IfExp:
+        x.test, x.body, x.orelse = _begun(x.test, here), _begun(x.body, here), _begun(x.orelse, here)
+        return x
+    elif kind is Compare:
+        x.left = _begun(x.left, here)
+        return x
+    else:  # an attribute, or an item
+        x.value = _begun(x.value, here)
+        return x
+    x.__dict__.update(here)
+    return x
+
+
+_NOWHERE = fields_of(NO_POSITION)
 _PLAIN = {"ctx", "op", "ops", "id", "attr", "name", "arg", "kind", "conversion", "type_comment"}
 
 
 @functools.cache
 def _parts(kind: type[ast.AST]) -> tuple[tuple[str, ...], bool]:
     """The fields of a kind of node that hold nodes with positions, or lists of them; whether it has one itself."""
-    names = () if kind is ast.Constant else tuple(f for f in kind._fields if f not in _PLAIN)
+    names = () if issubclass(kind, ast.Constant) else tuple(f for f in kind._fields if f not in _PLAIN)
     return names, "lineno" in kind._attributes
 
 
@@ -106,35 +162,46 @@ def inherit_position(body: list[ast.stmt]) -> list[ast.stmt]:
     return body
 
 
-_LOAD, _STORE = ast.Load(), ast.Store()
+_LOAD, _STORE, _DEL = ast.Load(), ast.Store(), ast.Del()
+
+
+def _without_position(kind: type[ast.AST]) -> type:
+    """A class of nodes that have NO_POSITION until they are given one."""
+    return type(kind.__name__, (kind,), _NOWHERE)
+
+
+Name, Constant, Tuple, Attribute, Call, Keyword, IfExp, Compare, Subscript, Starred = map(_without_position, (
+    ast.Name, ast.Constant, ast.Tuple, ast.Attribute, ast.Call, ast.keyword, ast.IfExp, ast.Compare, ast.Subscript,
+    ast.Starred))
+Assign, Expr, Delete, If, Return, Pass = map(_without_position, (
+    ast.Assign, ast.Expr, ast.Delete, ast.If, ast.Return, ast.Pass))
 
 
 def load(name: str) -> ast.expr:
-    return ast.Name(name, _LOAD)
+    return Name(name, _LOAD)
 
 
 def attribute(x: ast.expr, name: str) -> ast.expr:
-    return ast.Attribute(x, name, _LOAD)
+    return Attribute(x, name, _LOAD)
 
 
 def constant(value) -> ast.expr:
-    return ast.Constant(value)
+    return Constant(value)
 
 
 def tuple_of(items: Iterable[ast.expr]) -> ast.expr:
-    return ast.Tuple(list(items), _LOAD)
+    return Tuple(list(items), _LOAD)
 
 
 def call(function: ast.expr, args: Iterable[ast.expr] = (), keywords: Iterable[tuple[str, ast.expr]] = ()) -> ast.expr:
-    return ast.Call(function, list(args), [ast.keyword(k, v) for k, v in keywords])
+    return Call(function, list(args), [Keyword(k, v) for k, v in keywords])
 
 
 def assign(names: Sequence[str], value: ast.expr) -> ast.stmt:
     """`a = value`, `a, b = value`, or for no names the expression alone."""
-    targets = [ast.Name(n, _STORE) for n in names]
-    if not targets:
-        return ast.Expr(value)
-    return ast.Assign([targets[0] if len(targets) == 1 else ast.Tuple(targets, _STORE)], value)
+    if len(names) == 1:
+        return Assign([Name(names[0], _STORE)], value)
+    return Assign([Tuple([Name(n, _STORE) for n in names], _STORE)], value) if names else Expr(value)
 
 
 def assign_all(names: Sequence[str], values: Sequence[ast.expr]) -> ast.stmt:
@@ -142,15 +209,17 @@ def assign_all(names: Sequence[str], values: Sequence[ast.expr]) -> ast.stmt:
     return assign(names, values[0] if len(values) == 1 else tuple_of(values))
 
 
-def unpack(names: Sequence[str], value: ast.expr) -> ast.stmt:
-    """`a, b = value` where value is a tuple, also for a single name."""
-    if not names:
-        return ast.Expr(value)
-    return ast.Assign([ast.Tuple([ast.Name(n, _STORE) for n in names], _STORE)], value)
+def unpack(names: Sequence[str | Sequence[str]], value: ast.expr) -> ast.stmt:
+    """`a, b = value` where value is a tuple, also for a single name. Names in a sequence are unpacked from an item."""
+    return Assign([_targets(names)], value) if names else Expr(value)
+
+
+def _targets(names: Sequence[str | Sequence[str]]) -> ast.expr:
+    return Tuple([Name(n, _STORE) if isinstance(n, str) else _targets(n) for n in names], _STORE)
 
 
 def delete(names: Iterable[str]) -> ast.stmt:
-    return ast.Delete([ast.Name(n, ast.Del()) for n in names])
+    return Delete([Name(n, _DEL) for n in names])
 
 
 def function(name: str, params: Sequence[str], body: list[ast.stmt], at: Position) -> ast.FunctionDef:
@@ -158,4 +227,7 @@ def function(name: str, params: Sequence[str], body: list[ast.stmt], at: Positio
     f = ast.FunctionDef(name, args, body, [], None, None)
     if "type_params" in f._fields:  # Python 3.12 and later
         f.type_params = []
-    return f if at is None else set_position(f, at)
+    here = fields_of(at)
+    for n in (f, *args.args):
+        n.__dict__.update(here)
+    return f
