@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -78,11 +78,14 @@ class Context(Builder):
         self.errors: list[TileError] = []
         self.dependencies = Dependencies(module)
         self.call_depth = 0  # calls around the statement that is being typed
+        self.deepest = 0  # the greatest call_depth so far inside the innermost call
+        self.typed_calls: dict[Hashable, Any] = {}  # for repeated_calls.py
         self.expression_depth = 0  # expressions around the one that is being typed
         self.combining: str | None = None  # the reduce or scan whose combine function is being typed
         self.elements = False  # whether an element function is being typed
         self.hidden: dict[Hidden, Term] = {}  # the terms that stand for captured arrays
         self.static: str | None = None  # the static construct that is being evaluated
+        self.static_runs = 0  # how often static code has run
         self.checked: dict[ast.AST, frozenset[str]] = {}  # for each function whose syntax was checked, the names
         # that its refused parts assign
         self.refused: set[ast.AST] = set()  # statements and expressions that are skipped

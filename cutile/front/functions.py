@@ -11,7 +11,7 @@ from typing import Any
 from cutile._support.structs import replace
 from cutile.dtypes import DType
 from cutile.errors import TileRecursionError, TileSyntaxError, TileTypeError
-from cutile.front import closures, error_recovery, syntax
+from cutile.front import closures, error_recovery, repeated_calls, syntax
 from cutile.front.context import CALL_LIMIT, Context, StopCompiling, template_of
 from cutile.front.control_flow import join_returns, return_value
 from cutile.front.definition import Definition
@@ -105,15 +105,24 @@ def _inline(c: Context, s: Scope, terms: dict[str, Term]) -> Term:
             f"calls are nested more than {CALL_LIMIT} deep", span,
             help="every call is compiled in place, so recursion must end at compile time: make its condition constant")
     check_syntax(c, s)
+    call = repeated_calls.described(c, s, terms)
+    if call is not None and (copied := repeated_calls.again(c, call)) is not None:
+        return copied
+    static_runs, deepest, c.deepest = c.static_runs, c.deepest, c.call_depth
     with c.into(Region()) as body, c.at(s.definition.header_span(span)):
         _show_enclosing(c, s)
         c.call_depth += 1
         run_body(c, s, terms)
+        c.deepest = max(c.deepest, c.call_depth)
         c.call_depth -= 1
+    height, c.deepest = c.deepest - c.call_depth, max(c.deepest, deepest)
     if any(is_poisoned(p.term) for p in s.returns):
         return POISON
     term, results = join_returns(c, s)
-    c.append(Frame(s.function, s.definition.header_span(span), body, results, span))
+    frame = Frame(s.function, s.definition.header_span(span), body, results, span)
+    c.append(frame)
+    if call is not None:
+        repeated_calls.remember(c, s, terms, call, frame, term, height, static_runs)
     return term
 
 

@@ -150,7 +150,7 @@ def run(c: Context, s: Scope, node: ast.expr, construct: str) -> Any:
 @contextmanager
 def _evaluator(c: Context, construct: str):
     """Within the `with` block, operators of proxies and calls of ops append to the IR of this kernel."""
-    c.static = construct
+    c.static, c.static_runs = construct, c.static_runs + 1
     token, before = EVALUATOR.set(_Evaluator(c)), EAGER.apply
     EAGER.apply = _eager(c)
     try:
