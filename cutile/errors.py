@@ -41,11 +41,12 @@ def lines_of(filename: str) -> Sequence[str]:
     return getattr(filename, "lines", None) or linecache.getlines(filename)
 
 
-@structure(frozen=True, slots=True, eq=False)
+@structure(slots=True, eq=False)
 class Span:
     """A piece of the user's source. Lines count from 1; columns count characters from 0 and `end_col` is exclusive.
 
-    `call_site` is where tile code called the function that holds this piece; None in the kernel itself.
+    `call_site` is where tile code called the function that holds this piece; None in the kernel itself. No code changes
+    a span. The class is not frozen nevertheless, since every expression has one, and frozen ones take twice the time.
     """
 
     filename: str

@@ -7,6 +7,7 @@ from kernel parameters. All other things that a variable can hold are compile-ti
 from __future__ import annotations
 
 import enum
+import functools
 from math import prod
 
 from cutile._support.structs import structure
@@ -193,7 +194,7 @@ class TileType:
         return prod(self.shape)
 
     def with_dtype(self, dtype: DType) -> TileType:
-        return TileType(dtype, self.shape)
+        return tile_type(dtype, self.shape)
 
     def __str__(self) -> str:
         return f"{INFO[self.dtype].short}[{','.join(map(str, self.shape))}]"
@@ -201,6 +202,12 @@ class TileType:
     def describe(self) -> str:
         """The type in the words of error messages."""
         return f"{self.dtype.name} tile of shape {self.shape}" if self.shape else f"{self.dtype.name} scalar"
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def tile_type(dtype: DType, shape: tuple[int, ...] = ()) -> TileType:
+    """A TileType, which values of equal types share: what is known of one is then known of all."""
+    return TileType(dtype, shape)
 
 
 @structure(frozen=True, slots=True)

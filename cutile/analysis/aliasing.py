@@ -103,12 +103,18 @@ def _classes(kernel: Kernel, together: Iterable[Iterable[Value]] = ()) -> _Class
         classes.unite(group)
     # With each region: (params, results) of the innermost loop, results of the innermost frame.
     pending: list[tuple[Region, tuple, tuple]] = [(kernel.body, ((), ()), ())]
+    numbers: set[int] = set()  # ids of types that are no memory: many values share one
     while pending:
         region, loop, frame = pending.pop()
         for n in region.nodes:
             if type(n) is Op and n.region is None:  # most are; this is quick
-                if n.op.effect not in (WRITE, ATOMIC) and any(map(_is_memory, n.results)):
-                    classes.unite((*n.operands, *n.results))
+                for v in n.results:
+                    if id(v.type) in numbers:
+                        continue
+                    if not _is_memory(v):
+                        numbers.add(id(v.type))
+                    elif n.op.effect not in (WRITE, ATOMIC):
+                        classes.unite((*n.operands, *n.results))
                 continue
             _unite(n, classes, loop, frame)
             pending += ((inner, *_inside(n, loop, frame)) for inner in regions_of(n))

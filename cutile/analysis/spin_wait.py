@@ -51,7 +51,7 @@ Loop = For | While
 
 def waiting_loops(kernel: Kernel) -> dict[Loop, tuple[Value, ...]]:
     """Each loop that waits for other blocks, with the carried values that are its state."""
-    if not any(map(_may_wait, walk(kernel.body))):
+    if not any(_may_wait(n) for n in walk(kernel.body) if type(n) is not Op):
         return {}
     flow = _Flow(kernel)
     found: dict[Loop, tuple[Value, ...]] = {}

@@ -16,7 +16,7 @@ from cutile.front.conditions import choose, short_circuit, truth, truth_term
 from cutile.front.context import Context
 from cutile.front.definition import assigned_names, nested_definition
 from cutile.front.foreign_names import VARIABLES
-from cutile.front.op_calls import ArgumentSpans
+from cutile.front.op_calls import ArgumentSpans, call_op
 from cutile.front.operators import binary, unary
 from cutile.front.scope import MISSING, Member, Scope, Var, home_of, of_generator
 from cutile.front.term_joins import conflict_help, type_text, versus
@@ -185,6 +185,8 @@ def _unaryop(c: Context, s: Scope, node: ast.UnaryOp) -> Term:
 def _compare(c: Context, s: Scope, node: ast.Compare) -> Term:
     """a < b < c: each operand is evaluated once at most, and the chain stops at the first False [EX-10]."""
     left = evaluate(c, s, node.left)
+    if len(node.ops) == 1:
+        return _compare_once(c, node.ops[0], left, evaluate(c, s, node.comparators[0]))
     return _chain(c, s, left, list(zip(node.ops, node.comparators, strict=True)))
 
 
@@ -200,13 +202,12 @@ def _chain(c: Context, s: Scope, left: Term, rest: list[tuple[ast.cmpop, ast.exp
 def _compare_once(c: Context, operator: ast.cmpop, x: Term, y: Term) -> Term:
     if is_poisoned(x) or is_poisoned(y):
         return POISON
-    match operator:
-        case ast.Is() | ast.IsNot():
-            return _identity(c, x, y, isinstance(operator, ast.Is))
-        case ast.In() | ast.NotIn():
-            return items.contains(c, x, y, isinstance(operator, ast.In))
-        case _:
-            return binary(c, type(operator), x, y)
+    kind = type(operator)
+    if kind in (ast.Is, ast.IsNot):
+        return _identity(c, x, y, kind is ast.Is)
+    if kind in (ast.In, ast.NotIn):
+        return items.contains(c, x, y, kind is ast.In)
+    return binary(c, kind, x, y)
 
 
 def _identity(c: Context, x: Term, y: Term, positive: bool) -> Term:
@@ -293,9 +294,13 @@ def _slice(c: Context, s: Scope, node: ast.Slice) -> Term:
 
 
 def _call(c: Context, s: Scope, node: ast.Call) -> Term:
-    if (construct := static_names.construct_of(s, node)) is not None:
+    member = c.members.get(node.func)
+    if member is not None and type(member.term.obj) is OpDef and member.still_there(s.globals):  # as most are
+        func: Term = member.term
+    elif (construct := static_names.construct_of(s, node)) is not None:
         return static.expression(c, s, node, construct)
-    func = _callee(c, s, node.func)
+    else:
+        func = _callee(c, s, node.func)
     of_op = type(func) is Static and type(func.obj) is OpDef  # most calls are; nothing else is looked at then
     if (
         not of_op
@@ -328,6 +333,10 @@ def _call(c: Context, s: Scope, node: ast.Call) -> Term:
             kwargs[name] = value
     if isinstance(func, Poison):
         return POISON
+    if of_op:  # as `call` does, but quicker
+        if any(map(is_poisoned, args)) or kwargs and any(map(is_poisoned, kwargs.values())):
+            return POISON
+        return call_op(c, func.obj, tuple(args), kwargs, ArgumentSpans(s, node))
     return c.call(func, args, kwargs, ArgumentSpans(s, node))
 
 

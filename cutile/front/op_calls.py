@@ -25,7 +25,7 @@ _CALLS_WITH_DTYPE = {"arange": ("int32", ", which counts from 0 to size - 1")}
 Spans = Callable[[], Mapping[str, Span]]  # gives the spans of arguments by parameter, when an error asks for one
 
 
-@structure(frozen=True)
+@structure(slots=True, eq=False)
 class ArgumentSpans:
     """Finds the position of an argument in the user's call, for an error about it."""
 
@@ -75,17 +75,13 @@ def bind(op: OpDef | Method, method: bool, args: Sequence[Term], kwargs: Mapping
     """The terms by parameter, in the order of the signature. TileTypeError if the arguments do not fit it."""
     parameters = parameters_of(op, method)
     given = dict(zip(parameters.positional, args, strict=False))
-    fits = (
-        (len(args) <= len(parameters.positional) or parameters.star is not None)
-        and parameters.by_name.issuperset(kwargs)
-        and given.keys().isdisjoint(kwargs)
-    )
-    given.update(kwargs)
+    fits = (len(args) <= len(parameters.positional) or parameters.star is not None) and (
+        not kwargs or parameters.by_name.issuperset(kwargs) and given.keys().isdisjoint(kwargs))
     if parameters.star is not None:
         given[parameters.star] = Tuple(tuple(args[len(parameters.positional):]))
-    terms = {n: given.get(n, default) for n, default in parameters.defaults.items()}
+    terms = {**parameters.defaults, **given, **kwargs} if fits else {}
     if not fits or None in terms.values():
-        raise _error(op, method, args, kwargs, given)
+        raise _error(op, method, args, kwargs, {**given, **kwargs})
     return terms
 
 
@@ -151,7 +147,7 @@ def check_count(name: str, args: Sequence[Term], *counts: int) -> None:
 
 def call_op(c: Context, op: OpDef, args: tuple[Term, ...], kwargs: dict[str, Term], spans: ArgumentSpans | None,
             receiver: Term | None = None) -> Term:
-    """An op called by the user: as a function, or as a method of `receiver`."""
+    """An op called by the user: as a function, or as a method of `receiver`. No argument is poisoned."""
     method = receiver is not None
     try:
         terms = bind(op, method, args, kwargs)
@@ -159,7 +155,7 @@ def call_op(c: Context, op: OpDef, args: tuple[Term, ...], kwargs: dict[str, Ter
         return c.report(e)
     if method:
         terms = {next(iter(parameters_of(op).defaults)): receiver, **terms}
-    return apply(c, op, terms, spans and functools.partial(spans.by_parameter, parameters_of(op, method).positional))
+    return _apply(c, op, terms, spans and functools.partial(spans.by_parameter, parameters_of(op, method).positional))
 
 
 def call_unbound_method(c: Context, m: Method, args: tuple[Term, ...], kwargs: dict[str, Term],
@@ -180,15 +176,19 @@ def apply(c: Context, op: OpDef, terms: dict[str, Term], spans: Spans | None = N
 
     An error about an argument that `spans` knows points at this argument [EXC-4].
     """
-    if any(map(is_poisoned, terms.values())):
-        return POISON
+    return POISON if any(map(is_poisoned, terms.values())) else _apply(c, op, terms, spans)
+
+
+def _apply(c: Context, op: OpDef, terms: dict[str, Term], spans: Spans | None) -> Term:
     if c.combining and (op.effect != PURE or op.accumulates in (REDUCTION, SCAN)):
         return c.report(TileSyntaxError(
             f"{op.spelling}() cannot be used inside the function given to {c.combining}(): only pure arithmetic can",
             help="do it before or after, or pass a further tile to the reduction"))
-    for name, default in parameters_of(op).defaults.items():
-        if name not in terms and default is not None:
-            terms[name] = default
+    defaults = parameters_of(op).defaults
+    if len(terms) < len(defaults):
+        for name, default in defaults.items():
+            if name not in terms and default is not None:
+                terms[name] = default
     return c.attempt(_apply_rule, c, op, terms, spans)
 
 

@@ -15,9 +15,9 @@ from cutile.ir.nodes import Region, Return
 from cutile.ir.terms import Term
 
 
-@structure(frozen=True, eq=False)
+@structure(slots=True, eq=False)
 class Var:
-    """What a variable denotes, and where it was assigned."""
+    """What a variable denotes, and where it was assigned. No code changes it."""
 
     term: Term
     span: Span

@@ -40,9 +40,11 @@ def statements(c: Context, s: Scope, body: Iterable[ast.stmt]) -> bool:
 
 def _mark(c: Context, node: ast.stmt, start: int) -> None:
     """Mark the line of a statement that appended nothing, so that debuggers can stop there and coverage counts it."""
-    if _is_docstring(node) or any(n.span.line == c.span.line for n in c.region.nodes[start:]):
+    nodes, line = c.region.nodes, c.span.line
+    if len(nodes) > start and nodes[-1].span.line == line:  # as after most; this is quick
         return
-    c.region.nodes.insert(start, Bind("", Known(None), c.span))
+    if not _is_docstring(node) and not any(n.span.line == line for n in nodes[start:]):
+        nodes.insert(start, Bind("", Known(None), c.span))
 
 
 # ------------------------------------------------------------------ assignment

@@ -188,14 +188,17 @@ def properties_of(kernel: Kernel) -> KernelProperties:
     check_sizes(kernel)
     largest, accumulated, stops, unbatchable, stepwise = 1, set(), False, None, False
     axes = max(map(_axes_of, kernel.params), default=0)
+    seen: set[int] = set()  # ids of types: many values share one
     for n in walk(kernel.body):
         for v in results_of(n):
-            axes = max(axes, _axes_of(v))
-            if isinstance(v.type, TileType):
-                largest = max(largest, v.type.size * info(v.type.dtype).carrier.itemsize)
-            if isinstance(v.type, ListType) and isinstance(n, If | For | While):
+            if type(v.type) is ListType and isinstance(n, If | For | While):
                 unbatchable = f"line {n.span.line} chooses between lists of arrays"
-        if isinstance(n, Op):
+            if id(v.type) not in seen:
+                seen.add(id(v.type))
+                axes = max(axes, _axes_of(v))
+                if isinstance(v.type, TileType):
+                    largest = max(largest, v.type.size * info(v.type.dtype).carrier.itemsize)
+        if type(n) is Op:
             accumulated.add(n.op.accumulates)
             stops = stops or is_breakpoint(n)
             stepwise = stepwise or n.op.accumulates == SCAN and not _is_one_call(n)

@@ -9,7 +9,6 @@ No code changes a term. The classes are not frozen nevertheless, since frozen on
 
 from __future__ import annotations
 
-import functools
 import struct
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
@@ -18,7 +17,7 @@ from cutile._support.structs import field, structure
 from cutile.dtypes import DType
 from cutile.errors import Span, TileError
 from cutile.ir.nodes import Value
-from cutile.types import ArrayType, ListType, PaddingMode, TileType
+from cutile.types import ArrayType, ListType, PaddingMode, TileType, tile_type
 
 
 class Term:
@@ -64,9 +63,6 @@ def number_key(value: bool | int | float) -> Hashable:
     return type(value), struct.pack("<d", value) if isinstance(value, float) else value
 
 
-_scalar = functools.cache(TileType)  # of a dtype: typing asks for it again and again
-
-
 @structure(slots=True, eq=False)
 class Const(Term):
     """A constant scalar. A loosely typed one holds the exact Python value; its dtype is only a default [LOOSE-1]."""
@@ -77,7 +73,7 @@ class Const(Term):
 
     @property
     def type(self) -> TileType:
-        return _scalar(self.dtype)
+        return tile_type(self.dtype)
 
     def same(self, other: Const) -> bool:
         """Whether two constants are equal, with the same typing and the same bits [SPEC-1]."""

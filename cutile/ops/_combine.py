@@ -31,7 +31,7 @@ from cutile.ops._arguments import axis_arg, invalid, refuse, tile_arg
 from cutile.ops._constants import encode
 from cutile.ops._op import OpDef
 from cutile.ops._promotion import broadcast, cast, common_shape, implicit_cast, value_of
-from cutile.types import RoundingMode, TileType
+from cutile.types import RoundingMode, TileType, tile_type
 
 # ------------------------------------------------------------------ arguments
 
@@ -133,7 +133,7 @@ def _identities(op: OpDef, x: Term, dtypes: Sequence[DType], identity: Term) -> 
 
 def combine_region(b: Builder, op: OpDef, func: Term, types: Sequence[TileType], many: bool) -> Region | Poison:
     """The user's function as a region: parameters a…, b…, ending in Yield of one scalar per operand [RED-10]."""
-    scalars = [TileType(t.dtype) for t in types]
+    scalars = [tile_type(t.dtype) for t in types]
     with b.combine_body(op, scalars * 2) as region:
         result = b.call(func, [Leaf(p) for p in region.params])
         if is_poisoned(result):

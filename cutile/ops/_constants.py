@@ -18,7 +18,7 @@ from cutile.ir.terms import Const, Static, Term, Tuple, digits, to_builtin
 from cutile.ops import _numeric
 from cutile.ops._arguments import refuse
 from cutile.ops._op import OpDef, Sig
-from cutile.types import TileType
+from cutile.types import tile_type
 
 # ------------------------------------------------------------------ constants
 
@@ -86,25 +86,28 @@ def fold(op: OpDef, terms: Sequence[Const], dtype: DType | None = None, *, in_dt
     if all(t.loose for t in terms):
         assert op.loose is not None, f"{op.name} has no loose=, which its rule needs to fold constants"
         values = [t.value for t in terms]
-        text = f"{op.name}({', '.join(map(repr, values))})"
         try:
             result = op.loose(*values)
         except ZeroDivisionError:
-            refuse(f"division by zero in the constant expression {text}", cls=TileValueError)
+            refuse(f"division by zero in the constant expression {_text(op, values)}", cls=TileValueError)
         except OverflowError:
-            refuse(f"the constant expression {text} overflows", cls=TileValueError)
+            refuse(f"the constant expression {_text(op, values)} overflows", cls=TileValueError)
         except ValueError as e:
-            refuse(f"the constant expression {text} has no value: {e}", cls=TileValueError)
+            refuse(f"the constant expression {_text(op, values)} has no value: {e}", cls=TileValueError)
         except TypeError:
-            refuse(f"the constant expression {text} is not defined for these operands")
+            refuse(f"the constant expression {_text(op, values)} is not defined for these operands")
         if isinstance(result, complex):
-            refuse(f"the constant expression {text} is a complex number")
+            refuse(f"the constant expression {_text(op, values)} is a complex number")
         return loose(result)
     assert dtype is not None
     in_dtype = in_dtype or dtype
-    sig = Sig((TileType(in_dtype),) * len(terms), (TileType(dtype),))
+    sig = Sig((tile_type(in_dtype),) * len(terms), (tile_type(dtype),))
     operands = [carry(encode(t.value, in_dtype), in_dtype) for t in terms]
     return uncarry(evaluate(op, sig, operands, attrs), dtype)
+
+
+def _text(op: OpDef, values: Sequence) -> str:
+    return f"{op.name}({', '.join(map(repr, values))})"
 
 
 def carry(value: bool | int | float, dtype: DType) -> np.ndarray:

@@ -16,14 +16,14 @@ from cutile.ir.terms import Const, Leaf, phrase
 from cutile.ops._arguments import invalid, refuse
 from cutile.ops._constants import encode, strict
 from cutile.ops._op import ATOMIC, ELEMENTS, OpDef, lookup
-from cutile.types import TileType
+from cutile.types import TileType, tile_type
 
 
 def value_of(b: Builder, t: Const | Leaf) -> Value:
     """The IR value of a tile, array or list term; a constant becomes a `constant` op."""
     if isinstance(t, Leaf):
         return t.value
-    return b.op1(lookup("constant"), result=TileType(t.dtype), value=encode(t.value, t.dtype))
+    return b.op1(lookup("constant"), result=tile_type(t.dtype), value=encode(t.value, t.dtype))
 
 
 # ------------------------------------------------------------------ promotion and casts
@@ -131,6 +131,8 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
 
 def common_shape(what: str, *terms: Const | Leaf) -> tuple[int, ...]:
     shapes = [t.type.shape for t in terms]
+    if shapes.count(shapes[0]) == len(shapes):
+        return shapes[0]
     shape = broadcast_shapes(*shapes)
     if shape is None:
         refuse(f"shapes {' and '.join(map(str, dict.fromkeys(shapes)))} cannot be broadcast together in {what}",
@@ -150,7 +152,7 @@ def broadcast(b: Builder, t: Const | Leaf, shape: tuple[int, ...]) -> Const | Le
     if t.type.shape == shape:
         return t
     v = value_of(b, t)
-    return Leaf(b.op1(lookup("broadcast_to"), v, result=TileType(t.type.dtype, shape), shape=shape))
+    return Leaf(b.op1(lookup("broadcast_to"), v, result=tile_type(t.type.dtype, shape), shape=shape))
 
 
 def broadcast_arg(b: Builder, op: OpDef, name: str, t: Const | Leaf, shape: tuple[int, ...]) -> Const | Leaf:
@@ -165,5 +167,10 @@ def broadcast_arg(b: Builder, op: OpDef, name: str, t: Const | Leaf, shape: tupl
 def meet(b: Builder, dtype: DType, what: str, *terms: Const | Leaf) -> tuple[tuple[Value, ...], TileType]:
     """Operands cast to `dtype` and broadcast to their common shape, as values, with the type they now share."""
     shape = common_shape(what, *terms)
-    values = tuple(value_of(b, broadcast(b, cast(b, t, dtype), shape)) for t in terms)
-    return values, TileType(dtype, shape)
+    result = tile_type(dtype, shape)
+    values = []
+    for t in terms:
+        if type(t) is not Leaf or t.value.type is not result:
+            t = broadcast(b, cast(b, t, dtype), shape)
+        values.append(value_of(b, t))
+    return tuple(values), result

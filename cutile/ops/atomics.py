@@ -24,7 +24,7 @@ from cutile.ops._arguments import array_arg, const_bool, invalid, tile_arg
 from cutile.ops._op import ATOMIC, ELEMENTS, OFFSETS, TILES, OpDef, op
 from cutile.ops._promotion import value_of
 from cutile.ops.views import offset_arg, raw_arg, view_arg
-from cutile.types import MemoryOrder, MemoryScope, TileType
+from cutile.types import MemoryOrder, MemoryScope, tile_type
 
 ACQ_REL, DEVICE = MemoryOrder.ACQ_REL, MemoryScope.DEVICE
 INTS: tuple[DType, ...] = (int32, uint32, int64, uint64)
@@ -78,7 +78,7 @@ def _index_rule(kind: Kind, *names: str):
         i, shape = element_indices(b, op, indices, a.type.ndim)
         values = [_update_value(b, op, kind, n, updates[n], dtype, shape) for n in names]
         attrs = memory_arguments(op, ATOMIC_ORDERS, memory_order, memory_scope)
-        return Leaf(b.op1(op, a.value, i, *values, result=TileType(dtype, shape),
+        return Leaf(b.op1(op, a.value, i, *values, result=tile_type(dtype, shape),
                           check_bounds=const_bool(op, "check_bounds", check_bounds), want_old=True, **attrs))
 
     return rule
@@ -92,7 +92,7 @@ def _offset_rule(kind: Kind, *names: str):
         values = [_update_value(b, op, kind, n, updates[n], dtype, shape) for n in names]
         attrs = memory_arguments(op, ATOMIC_ORDERS, memory_order, memory_scope)
         return Leaf(b.op1(op, a.value, value_of(b, o), *values, mask_arg(b, op, mask, shape),
-                          result=TileType(dtype, shape), want_old=True, **attrs))
+                          result=tile_type(dtype, shape), want_old=True, **attrs))
 
     return rule
 

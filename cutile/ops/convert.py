@@ -30,7 +30,7 @@ from cutile.ops._freedom import any_
 from cutile.ops._op import op, typing_rule
 from cutile.ops._options import RM, RN, RP, RZ, rounding_arg
 from cutile.ops._promotion import value_of
-from cutile.types import RoundingMode, TileType
+from cutile.types import RoundingMode, tile_type
 
 RA = RoundingMode.RA
 
@@ -110,7 +110,7 @@ def pack_rule(b: Builder, op, x: Term) -> Term:
     bits = x.type.size * x.type.dtype.bitwidth
     if bits % 8:
         invalid(op, "x", f"a {x.type.describe()} has {bits} bits, which is no whole number of bytes")
-    return Leaf(b.op1(op, value_of(b, x), result=TileType(uint8, (bits // 8,))))
+    return Leaf(b.op1(op, value_of(b, x), result=tile_type(uint8, (bits // 8,))))
 
 
 def unpack_rule(b: Builder, op, x: Term, dtype: Term) -> Term:
@@ -124,7 +124,7 @@ def unpack_rule(b: Builder, op, x: Term, dtype: Term) -> Term:
     if bits % dst.bitwidth:
         invalid(op, "dtype", f"{x.type.size} bytes do not divide into elements of {dst.name}, "
                              f"which has {dst.bitwidth} bits")
-    return Leaf(b.op1(op, value_of(b, x), result=TileType(dst, (bits // dst.bitwidth,))))
+    return Leaf(b.op1(op, value_of(b, x), result=tile_type(dst, (bits // dst.bitwidth,))))
 
 
 def _has_bits(op, x: Const | Leaf) -> Const | Leaf:
@@ -165,7 +165,7 @@ def construct(b: Builder, dtype: DType, args: tuple[Term, ...]) -> Term:
     check_cast(dtype.name, x.type.dtype, dtype, None)
     if x.type.dtype is dtype:
         return x
-    return Leaf(b.op1(astype, x.value, result=TileType(dtype), rounding_mode=None))
+    return Leaf(b.op1(astype, x.value, result=tile_type(dtype), rounding_mode=None))
 
 
 _PYTHON = {"b": bool, "i": int, "u": int, "f": float}

@@ -25,7 +25,7 @@ from cutile.ops._op import made_elsewhere, op, typing_rule
 from cutile.ops._promotion import cast, value_of
 from cutile.ops.convert import check_cast
 from cutile.ops.shape import repeated
-from cutile.types import TileType, is_power_of_two
+from cutile.types import is_power_of_two, tile_type
 
 # ------------------------------------------------------------------ typing rules
 
@@ -56,7 +56,7 @@ def _converted(b: Builder, op, x: Const | Leaf, dtype: DType) -> Const | Leaf:
 def _fill(b: Builder, dims: tuple[int, ...], fill: Const | Leaf) -> Const | Leaf:
     if not dims:
         return fill
-    return Leaf(b.op1(full, value_of(b, fill), result=TileType(fill.type.dtype, dims), shape=dims))
+    return Leaf(b.op1(full, value_of(b, fill), result=tile_type(fill.type.dtype, dims), shape=dims))
 
 
 def filled_with_rule(number: int):
@@ -106,7 +106,7 @@ def _iota(b: Builder, op, n: int, d: DType) -> Const | Leaf:
     if n > 1 << counter.bitwidth:
         invalid(op, "size", f"{n} elements are more than {d.name} can express", cls=TileValueError,
                 help="use a wider dtype")
-    return _converted(b, op, Leaf(b.op1(iota, result=TileType(counter, (n,)))), d)
+    return _converted(b, op, Leaf(b.op1(iota, result=tile_type(counter, (n,)))), d)
 
 
 def _arithmetic(b: Builder, op, x: Term, y: Term) -> Term:
@@ -128,7 +128,7 @@ def astile_rule(b: Builder, op, value: Term, dtype: Term) -> Term:
         shape.append(len(level.items))
         level = level.items[0]
     items = _elements(b, op, value, tuple(shape), d)
-    return Leaf(b.op1(stack_scalars, items, result=TileType(d, tuple(shape)), shape=tuple(shape)))
+    return Leaf(b.op1(stack_scalars, items, result=tile_type(d, tuple(shape)), shape=tuple(shape)))
 
 
 def _elements(b: Builder, op, t: Term, shape: tuple[int, ...], d: DType) -> list[Value]:

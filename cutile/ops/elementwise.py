@@ -32,7 +32,7 @@ from cutile.ops._arguments import invalid, is_none, refuse
 from cutile.ops._op import ATOMIC, ELEMENTS, OFFSETS, PURE, READ, OpDef, op
 from cutile.ops._promotion import broadcast, broadcast_arg, common_shape, value_of
 from cutile.ops.compare import as_bool
-from cutile.types import TileType
+from cutile.types import TileType, tile_type
 
 MOVING = frozenset({shape.reshape, shape.broadcast_to, create.full})  # on a scalar they give the scalar
 
@@ -49,7 +49,7 @@ def _rule(b: Builder, op: OpDef, func: Term, x: Term, mask: Term) -> Term:
         return b.call(func, x.items)
     tiles = [t for t in leaves(Tuple(x.items)) if is_tile(t) and isinstance(t, Leaf)]
     common = common_shape("elementwise()", *tiles) if tiles else ()
-    with b.element_body([TileType(t.type.dtype) for t in tiles]) as region:
+    with b.element_body([tile_type(t.type.dtype) for t in tiles]) as region:
         params = iter(region.params)
         args = [_with_tiles(t, lambda t: Leaf(next(params))) for t in x.items]
         result = b.call(func, args)
@@ -62,7 +62,7 @@ def _rule(b: Builder, op: OpDef, func: Term, x: Term, mask: Term) -> Term:
     where = None
     if not is_none(mask):
         where = value_of(b, broadcast_arg(b, op, "mask", as_bool(b, mask, op=op, name="mask"), common))
-    values = b.op(op, operands, where, results=[TileType(t.type.dtype, common) for t in found], region=region)
+    values = b.op(op, operands, where, results=[tile_type(t.type.dtype, common) for t in found], region=region)
     return rebuild(result, map(Leaf, values))
 
 

@@ -10,7 +10,7 @@ from cutile.ir.terms import NONE, Const, Leaf, Static, Term, Tuple, is_scalar
 from cutile.ops._arguments import array_arg, axis_arg, const_int, int_scalar_arg, invalid, items_arg, shape_arg
 from cutile.ops._freedom import any_
 from cutile.ops._op import HOST, op
-from cutile.types import TileType
+from cutile.types import tile_type
 
 # ------------------------------------------------------------------ typing rules
 
@@ -20,7 +20,7 @@ def block_rule(b: Builder, op, axis: Term) -> Term:
     k = const_int(op, "axis", axis)
     if k not in (0, 1, 2):
         invalid(op, "axis", f"expected 0, 1 or 2, got {k}", help="a grid has three axes")
-    return Leaf(b.op1(op, result=TileType(int32), axis=k))
+    return Leaf(b.op1(op, result=tile_type(int32), axis=k))
 
 
 def order_arg(op, name: str, t: Term, rank: int) -> tuple[int, ...]:
@@ -50,7 +50,7 @@ def num_tiles_rule(b: Builder, op, array: Term, axis: Term, shape: Term, order: 
                 help="give a tuple of one size per dimension")
     else:
         dims = shape_arg(op, "shape", shape, rank=rank)
-    return Leaf(b.op1(op, array.value, result=TileType(int32), axis=k, shape=dims,
+    return Leaf(b.op1(op, array.value, result=tile_type(int32), axis=k, shape=dims,
                       order=order_arg(op, "order", order, rank)))
 
 

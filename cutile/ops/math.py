@@ -38,7 +38,7 @@ from cutile.ops._options import (
     rounding_arg,
 )
 from cutile.ops._promotion import broadcast, cast, common_dtype, common_shape, meet, value_of
-from cutile.types import TileType
+from cutile.types import tile_type
 
 # ------------------------------------------------------------------ typing rules
 
@@ -194,7 +194,7 @@ def _integer_exponent(b: Builder, y: Const | Leaf) -> Const | Leaf | None:
 def _integer_power_of(b: Builder, x: Const | Leaf, n: Const | Leaf) -> Term:
     """x ** n by powi. It is never folded [STRICT-6]. A scalar exponent stays a scalar."""
     shape = common_shape("pow()", x, n)
-    result = TileType(x.type.dtype, shape)
+    result = tile_type(x.type.dtype, shape)
     base = value_of(b, broadcast(b, x, shape))
     if n.type.shape != ():
         n = broadcast(b, n, shape)

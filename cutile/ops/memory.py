@@ -32,7 +32,7 @@ from cutile.ops._arguments import array_arg, const_int, int_scalar_arg, invalid,
 from cutile.ops._op import ELEMENTS, READ, ROWS, TILES, WRITE, made_elsewhere, op
 from cutile.ops._promotion import value_of
 from cutile.ops.grid import order_arg
-from cutile.types import MemoryOrder, MemoryScope, PaddingMode, TileType, is_power_of_two
+from cutile.types import MemoryOrder, MemoryScope, PaddingMode, is_power_of_two, tile_type
 
 UNDETERMINED, WEAK, NO_SCOPE = PaddingMode.UNDETERMINED, MemoryOrder.WEAK, MemoryScope.NONE
 
@@ -47,7 +47,7 @@ def _load(b: Builder, op, array, index, shape, order, padding_mode, check_bounds
     i = tile_index(b, op, "index", index, t.ndim)
     attrs = hints(op, latency, allow_tma, check_bounds) | memory_arguments(op, LOAD_ORDERS, memory_order, memory_scope)
     order = order_arg(op, "order", order, t.ndim)
-    return Leaf(b.op1(op, a.value, i, result=TileType(t.dtype, dims), shape=dims, order=order,
+    return Leaf(b.op1(op, a.value, i, result=tile_type(t.dtype, dims), shape=dims, order=order,
                       padding_mode=mode_arg(op, padding_mode, t.dtype), **attrs))
 
 
@@ -79,7 +79,7 @@ def _gather(b: Builder, op, array, indices, mask, padding_value, check_bounds, l
     m = mask_arg(b, op, mask, shape)
     padding = padding_scalar_or_tile(b, op, padding_value, dtype, shape)
     attrs = hints(op, latency, None, check_bounds)
-    return Leaf(b.op1(op, a.value, i, m, padding, result=TileType(dtype, shape), **attrs))
+    return Leaf(b.op1(op, a.value, i, m, padding, result=tile_type(dtype, shape), **attrs))
 
 
 def _scatter(b: Builder, op, array, indices, value, mask, check_bounds, latency) -> Term:
@@ -135,7 +135,7 @@ def _slice_length(op, k: int, t: Term) -> int:
 
 def _load_advanced(b: Builder, op, array, indices, padding_mode, latency, allow_tma) -> Term:
     a, axis, sparse, starts, shape = _advanced(b, op, array, indices)
-    return Leaf(b.op1(op, a.value, sparse, starts, result=TileType(a.type.dtype, shape), axis=axis, shape=shape,
+    return Leaf(b.op1(op, a.value, sparse, starts, result=tile_type(a.type.dtype, shape), axis=axis, shape=shape,
                       padding_mode=mode_arg(op, padding_mode, a.type.dtype), **hints(op, latency, allow_tma)))
 
 
@@ -397,7 +397,7 @@ def array_strides(b: Builder, a: Leaf) -> Tuple:
 
 def _dims(b: Builder, a: Leaf, static, stride: bool) -> Tuple:
     dtype = a.type.index_dtype
-    scalar = TileType(dtype)
+    scalar = tile_type(dtype)
     return Tuple(tuple(
         Const(n, dtype, loose=False) if n is not None else
         Leaf(b.op1(array_dim, a.value, result=scalar, dim=k, stride=stride))
@@ -428,7 +428,7 @@ def list_item_op(arrays, index, /):
 
 def list_len(b: Builder, x: Leaf) -> Leaf:
     """The value of `len(x)` for a list of arrays."""
-    return Leaf(b.op1(list_len_op, x.value, result=TileType(int32)))
+    return Leaf(b.op1(list_len_op, x.value, result=tile_type(int32)))
 
 
 def list_item(b: Builder, x: Leaf, index: Term) -> Leaf:

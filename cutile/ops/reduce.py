@@ -36,7 +36,7 @@ from cutile.ops._op import REDUCTION, OpDef, Sig, op, typing_rule
 from cutile.ops._options import IEEE_CLAUSES, IEEE_MODES, check_flush, float_options, flush_arg, rounding_arg
 from cutile.ops._promotion import value_of
 from cutile.ops.shape import reshaped
-from cutile.types import RoundingMode, TileType
+from cutile.types import RoundingMode, TileType, tile_type
 
 # ------------------------------------------------------------------ typing rules
 
@@ -87,7 +87,7 @@ def _reduced(b: Builder, op: OpDef, x: Term, axis: Term, keepdims: Term, attrs: 
 def _along(b: Builder, op: OpDef, x: Const | Leaf, axis: int, dtype: DType, attrs: dict) -> Leaf:
     """Append one node that reduces an axis, a negative number, and removes it."""
     shape = _without(x.type.shape, (x.type.ndim + axis,), False)
-    return Leaf(b.op1(op, value_of(b, x), result=TileType(dtype, shape), axis=axis, **attrs))
+    return Leaf(b.op1(op, value_of(b, x), result=tile_type(dtype, shape), axis=axis, **attrs))
 
 
 @typing_rule(accumulates=REDUCTION, modes=IEEE_MODES, clauses=f"""
@@ -157,7 +157,7 @@ def _reduce_rule(b, op, x, axis, func, identity, keepdims):
         return POISON
     shape = types[0].shape
     axes = (axis + len(shape),)
-    results = b.op(op, values, results=[TileType(t.dtype, _without(shape, axes, False)) for t in types], region=region,
+    results = b.op(op, values, results=[tile_type(t.dtype, _without(shape, axes, False)) for t in types], region=region,
                    axis=axis, identity=identities)
     results = [reshaped(b, Leaf(r), _without(shape, axes, keep)) for r in results]
     return Tuple(tuple(results)) if many else results[0]

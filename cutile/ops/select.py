@@ -11,7 +11,7 @@ from cutile.ops._error_bounds import of_choice
 from cutile.ops._op import op, typing_rule
 from cutile.ops._promotion import broadcast, cast, common_dtype, common_shape, value_of
 from cutile.ops.compare import as_bool
-from cutile.types import TileType
+from cutile.types import tile_type
 
 
 @typing_rule(elementwise=True, selects=True)
@@ -22,7 +22,7 @@ def where_rule(b: Builder, op, cond: Term, x: Term, y: Term) -> Term:
     shape = common_shape("where()", cond, x, y)
     cond, x, y = as_bool(b, cond, op=op, name="cond"), cast(b, x, dtype), cast(b, y, dtype)
     values = [value_of(b, broadcast(b, t, shape)) for t in (cond, x, y)]
-    return Leaf(b.op1(op, *values, result=TileType(dtype, shape)))
+    return Leaf(b.op1(op, *values, result=tile_type(dtype, shape)))
 
 
 @op(where_rule, exact=True, tileir="select", error_bound=of_choice)

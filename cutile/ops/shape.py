@@ -19,7 +19,7 @@ from cutile.ops._arguments import axis_arg, int_scalar_arg, invalid, is_none, it
 from cutile.ops._freedom import any_
 from cutile.ops._op import op, typing_rule
 from cutile.ops._promotion import broadcast, broadcastable_to, value_of
-from cutile.types import TileType
+from cutile.types import tile_type
 
 # ------------------------------------------------------------------ typing rules
 
@@ -28,14 +28,14 @@ def reshaped(b: Builder, t: Const | Leaf, shape: tuple[int, ...]) -> Const | Lea
     """`t` reshaped, or `t` itself if it has that shape [SHAPE-1]."""
     if t.type.shape == shape:
         return t
-    return Leaf(b.op1(reshape, value_of(b, t), result=TileType(t.type.dtype, shape), shape=shape))
+    return Leaf(b.op1(reshape, value_of(b, t), result=tile_type(t.type.dtype, shape), shape=shape))
 
 
 def permuted(b: Builder, t: Const | Leaf, axes: tuple[int, ...]) -> Const | Leaf:
     if axes == tuple(range(len(axes))):
         return t
     shape = tuple(t.type.shape[a] for a in axes)
-    return Leaf(b.op1(permute, value_of(b, t), result=TileType(t.type.dtype, shape), axes=axes))
+    return Leaf(b.op1(permute, value_of(b, t), result=tile_type(t.type.dtype, shape), axes=axes))
 
 
 @typing_rule(moves_data=True)
@@ -128,7 +128,7 @@ def cat_rule(b: Builder, op, tiles: Term, axis: Term) -> Term:
     if len(items) == 1:
         return items[0]
     shape = (*first.shape[:a], 2 * first.shape[a], *first.shape[a + 1:])
-    return Leaf(b.op1(cat, [value_of(b, t) for t in items], result=TileType(first.dtype, shape), axis=a))
+    return Leaf(b.op1(cat, [value_of(b, t) for t in items], result=tile_type(first.dtype, shape), axis=a))
 
 
 @typing_rule(moves_data=True)
@@ -138,7 +138,7 @@ def extract_rule(b: Builder, op, x: Term, index: Term, shape: Term) -> Term:
     part = dims or (1,) * x.type.ndim
     _check_part(op, "shape", part, x.type.shape)
     at = _position(b, op, index, x.type.shape, part)
-    return Leaf(b.op1(extract, value_of(b, x), at, result=TileType(x.type.dtype, dims), shape=dims))
+    return Leaf(b.op1(extract, value_of(b, x), at, result=tile_type(x.type.dtype, dims), shape=dims))
 
 
 @typing_rule(moves_data=True)

@@ -38,7 +38,7 @@ from cutile.ops._arguments import (
 )
 from cutile.ops._op import OFFSETS, READ, TILES, WRITE, op
 from cutile.ops._promotion import value_of
-from cutile.types import ArrayType, PaddingMode, TileType
+from cutile.types import ArrayType, PaddingMode, tile_type
 
 UNDETERMINED = PaddingMode.UNDETERMINED
 
@@ -126,7 +126,7 @@ def _view_load(b: Builder, op, view, index, check_bounds, latency, allow_tma) ->
     v = view_arg(op, view)
     t = v.array.type
     i = tile_index(b, op, "index", index, t.ndim)
-    return Leaf(b.op1(op, v.array.value, i, result=TileType(t.dtype, v.tile_shape), shape=v.tile_shape, steps=v.steps,
+    return Leaf(b.op1(op, v.array.value, i, result=tile_type(t.dtype, v.tile_shape), shape=v.tile_shape, steps=v.steps,
                       padding_mode=v.padding_mode, **hints(op, latency, allow_tma, check_bounds)))
 
 
@@ -143,7 +143,7 @@ def _view_tiles(b: Builder, op, view, axis) -> Term:
     if v.array.type.ndim == 0:
         invalid(op, "axis", "a view of an array of rank 0 has no axes")
     k = axis_arg(op, "axis", axis, v.array.type.ndim)
-    return Leaf(b.op1(op, v.array.value, result=TileType(int32), axis=k, step=v.steps[k]))
+    return Leaf(b.op1(op, v.array.value, result=tile_type(int32), axis=k, step=v.steps[k]))
 
 
 @op(_tiled_view, operands="", public=False, method=("array", "tiled_view"))
@@ -245,7 +245,7 @@ def _load_offset(b: Builder, op, raw, offset, mask, padding_value, latency) -> T
     shape, dtype = o.type.shape, a.type.dtype
     m = mask_arg(b, op, mask, shape)
     padding = None if is_none(padding_value) else padding_scalar_or_tile(b, op, padding_value, dtype, shape)
-    return Leaf(b.op1(op, a.value, value_of(b, o), m, padding, result=TileType(dtype, shape), **hints(op, latency)))
+    return Leaf(b.op1(op, a.value, value_of(b, o), m, padding, result=tile_type(dtype, shape), **hints(op, latency)))
 
 
 def _store_offset(b: Builder, op, raw, offset, value, mask, latency) -> Term:
@@ -332,7 +332,7 @@ def _encode(memory, offset: np.ndarray) -> np.ndarray:
 
 def _pointer(b: Builder, op, array) -> Term:
     a = array_arg(op, "array", array)
-    return Leaf(b.op1(op, a.value, result=TileType(foreign_pointer_dtype(a.type.dtype))))
+    return Leaf(b.op1(op, a.value, result=tile_type(foreign_pointer_dtype(a.type.dtype))))
 
 
 def array_foreign_pointer(b: Builder, a: Leaf) -> Term:

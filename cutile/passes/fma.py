@@ -34,8 +34,8 @@ from collections.abc import Callable, Iterable
 from cutile._support.structs import field, replace, structure
 from cutile.analysis.live import Live
 from cutile.dtypes import bfloat16, float16, float32, float64
-from cutile.ir.nodes import Frame, Kernel, Node, Op, Return, Value, uses_of
-from cutile.ir.walk import bound_values, definitions, homes, returns, rewrite, walk
+from cutile.ir.nodes import Bind, Frame, Kernel, Node, Op, Region, Return, Value, inner_of, results_of, uses_of
+from cutile.ir.walk import regions, returns, rewrite, shown_values, walk
 from cutile.ops import arithmetic
 from cutile.types import RoundingMode, TileType
 
@@ -105,9 +105,24 @@ class _Uses:
 
     def __init__(self, kernel: Kernel):
         self.kernel = kernel
-        nodes = list(walk(kernel.body))
-        self.defined, self.home, self.bound = definitions(kernel.body), homes(kernel.body), bound_values(kernel.body)
-        self.straight = {n: r for n in nodes if isinstance(n, Frame) and (r := _only_return(n)) is not None}
+        self.defined: dict[Value, Node] = {}
+        self.home: dict[Value, Region] = {}  # of results
+        self.bound: set[Value] = set()  # what some Bind shows
+        self.straight: dict[Frame, Return] = {}
+        nodes: list[Node] = []
+        for region, _ in regions(kernel.body):  # one walk, since every first launch fuses
+            for n in region.nodes:
+                kind = type(n)
+                if kind is Bind:
+                    self.bound.update(shown_values(n.template))
+                    continue
+                nodes.append(n)
+                for v in results_of(n):
+                    self.defined[v], self.home[v] = n, region
+                if kind is not Op or n.region is not None:
+                    self.defined.update((v, n) for v in inner_of(n))
+                if kind is Frame and (r := _only_return(n)) is not None:
+                    self.straight[n] = r
         self.returned = {v for frame in self.straight for v in frame.results}
         self.count = self._counted(uses_of, nodes)
         self.aliases: dict[Value, list[tuple[Frame, Value]]] = defaultdict(list)
@@ -117,8 +132,8 @@ class _Uses:
 
     def _counted(self, uses: Callable[[Node], Iterable[Value]], nodes: Iterable[Node]) -> Counter[Value]:
         handed_out = set(self.straight.values())
-        return Counter(self.origin(v)[0] if v in self.returned else v
-                       for n in nodes if n not in handed_out for v in uses(n))
+        return Counter([self.origin(v)[0] if v in self.returned else v
+                        for n in nodes if n not in handed_out for v in uses(n)])
 
     @functools.cached_property
     def live(self) -> Live:

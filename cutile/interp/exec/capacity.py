@@ -20,8 +20,12 @@ DROP_AXES = "drop axes of size 1 with ct.reshape, and on the host with numpy.squ
 
 def check_sizes(kernel: Kernel) -> None:
     """TileUnsupportedFeatureError if a tile of this kernel has more elements or axes than NumPy's arrays can have."""
+    seen: set[int] = set()  # ids of types: many values share one
     for n in walk(kernel.body):
         for v in results_of(n):
+            if id(v.type) in seen:
+                continue
+            seen.add(id(v.type))
             if isinstance(v.type, TileType) and v.type.size > MAX_ELEMENTS:
                 raise TileUnsupportedFeatureError(f"a tile of {v.type.size} elements is more than any memory holds",
                                                   n.span, help=HELP)
