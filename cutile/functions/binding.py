@@ -159,7 +159,9 @@ def _read(function: TileFunction, name: str, value: Any, needed: bool) -> Read |
         if dtype is None:
             raise refusal(TypeError(f"{function.__name__}(): `{name}` has dtype {value.dtype}, which kernels do not "
                                     f"have; convert it first"))
-        return Read(name, value, tuple(value.shape), dtype, None)
+        from cutile.jax.description import sizes
+
+        return Read(name, value, sizes(value.shape, f"{function.__name__}(): `{name}`"), dtype, None)
     if value is None or isinstance(value, bool | int | float | str):
         found = None
     else:

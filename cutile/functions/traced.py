@@ -32,7 +32,8 @@ def call(bound: Bound, wanted: Sequence[Planned]) -> Any:
                                 f"as outputs by ct.jit(..., out=...), or by inout()"))
     if 0 not in grid:
         stored.check_call(bound, _samples(bound, wanted))
-    return call_kernel(grid, f.launched, tuple(values[n] for n in f.kernel.names), f.target)
+    return call_kernel(grid, f.launched, tuple(values[n] for n in f.kernel.names), f.target,
+                       lambda name: f"{f.__name__}.inout(\"{name}\")")
 
 
 def _samples(bound: Bound, wanted: Sequence[Planned]) -> tuple:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -111,5 +112,7 @@ def _find_changing(buffers: Sequence[Buffer]) -> None:
 
 def _view(t: ArrayType, name: str, x: np.ndarray, stored: bool) -> array_view.ArrayView:
     if stored and not x.flags.writeable:
-        raise refusal(TypeError(f"the kernel stores to parameter `{name}`, but the array given for it is read-only"))
+        hint = "; JAX's all are: cutile.jax.cutile_call() returns new ones" if "jax" in sys.modules else ""
+        raise refusal(TypeError(f"the kernel stores to parameter `{name}`, but the array given for it is read-only"
+                                f"{hint}"))
     return array_view.view_of(x, t.dtype, t.index_dtype, stored, name)

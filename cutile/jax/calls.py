@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from cutile.errors import TileError, for_users
@@ -21,8 +22,9 @@ def cutile_call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...]) ->
     kernel : kernel
         A function decorated with `ct.kernel`.
     args : tuple
-        One argument for each parameter: jax.Array (an input, which the kernel must not store to), OutputPlaceholder,
-        InputOutput, bool, int or float (a bool is passed as int32), anything for a Constant parameter, or a tuple.
+        One argument for each parameter: an array of JAX or NumPy (an input, which the kernel must not store to),
+        OutputPlaceholder, InputOutput, bool, int or float (a bool is passed as int32), anything for a Constant
+        parameter, or a tuple.
 
     Returns
     -------
@@ -60,8 +62,9 @@ def cutile_call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...]) ->
     return call(grid, kernel, args)
 
 
-def call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...], target: str | None = None) -> Any:
-    """`cutile_call`, for GPU architectures that are named."""
+def call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...], target: str | None = None,
+         returned: Callable[[str], str] | None = None) -> Any:
+    """`cutile_call`, for GPU architectures that are named. `returned` is what `typed` takes."""
     register()
     import jax
 
@@ -71,11 +74,11 @@ def call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...], target: s
         raise TypeError(f"the second argument of cutile_call() must be a kernel, got {type(kernel).__name__}")
     if isinstance(grid, tuple) and any(isinstance(n, jax.core.Tracer) for n in grid):
         raise TypeError("the grid depends on the value of an array, but programs have a fixed one; compute it from "
-                        "shapes, or from arguments that are static in jax.jit")
+                        "shapes, or name what it depends on in static_argnames of jax.jit")
     reading = Reading()
     values = reading.values(kernel, args)
     try:
-        made = Call(kernel, padded_grid(grid), values, typed(kernel, values), tuple(reading.outputs),
+        made = Call(kernel, padded_grid(grid), values, typed(kernel, values, returned), tuple(reading.outputs),
                     tuple(reading.aliases), target, batched=((),) * len(reading.inputs))
     except TileError as e:
         raise for_users(e) from e.__cause__

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import copy
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from cutile.analysis.aliasing import first_writes
 from cutile.dtypes import INFO, from_foreign
+from cutile.errors import TileError, refusal
 from cutile.runtime.annotations import ParameterSpec
 from cutile.runtime.arguments import Argument
 from cutile.runtime.array_ref import ArrayRef
+from cutile.runtime.arrays import is_traced
 from cutile.runtime.kernel import Kernel, TypedProgram
-from cutile.runtime.launch_plan import check_writable
 
 ALIGNMENT = 16  # bytes: what the code relies on, and the handler tests
 
@@ -186,12 +189,37 @@ def _replaced(value: Any, change: Any) -> Any:
     return change(value) if isinstance(value, Array) else value
 
 
-def typed(kernel: Kernel, values: tuple) -> TypedProgram:
-    """The typed program, made while JAX traces so that errors are those of a launch."""
+def typed(kernel: Kernel, values: tuple, returned: Callable[[str], str] | None = None) -> TypedProgram:
+    """The typed program, made while JAX traces so that errors are those of a launch.
+
+    returned   the call, in words, that returns a parameter which the kernel stores to (None: one of cutile_call)
+    """
     arguments = kernel.classify(values)
-    program = kernel.program(arguments)
-    check_writable(program, [x for a in arguments for x in a.flat_args])
+    try:
+        program = kernel.program(arguments)
+    except TileError as e:
+        raise _with_notes(e, kernel, values) from e.__cause__
+    stored = first_writes(program.kernel)
+    flat = [x for a in arguments for x in a.flat_args]
+    for p, name, x in zip(program.kernel.params, program.kernel.param_names, flat, strict=True):
+        if p in stored and isinstance(x, ArrayRef) and not x.writable:
+            how = returned(name) if returned else f"a call with InputOutput({name})"
+            raise refusal(TypeError(f"kernel {kernel.__name__} stores to `{name}`, but arrays of JAX do not change; "
+                                    f"{how} returns what it is after the kernel\n"
+                                    f"{stored[p].span.render_calls()}"))
     return program
+
+
+def _with_notes(e: TileError, kernel: Kernel, values: tuple) -> TileError:
+    """The error, which others may be shown as well, with what it may be about: numbers that are arrays here."""
+    notes = [(f"`{name}` is an array of JAX without axes, as all numbers are that jax.jit traces: load it, "
+              f"ct.load({name}, (), ()), or pass a number of Python, by static_argnames of jax.jit", None)
+             for (name, spec), v in zip(kernel.parameters.items(), values, strict=True)
+             if isinstance(v, Array) and v.shape == () and v.output is None and spec.array is None]
+    if notes:
+        e = copy.copy(e)
+        e.notes += tuple(notes)
+    return e
 
 
 # ------------------------------------------------------------------ reading arguments
@@ -226,9 +254,13 @@ class Reading:
                          for i, (v, s) in enumerate(zip(value, spec.items, strict=False)))
         if spec.is_tuple:
             raise TypeError(f"{where}: its annotation asks for a tuple, got {type(value).__name__}")
-        if isinstance(value, self.jax.Array | OutputPlaceholder | InputOutput):
+        if isinstance(value, np.bool_ | np.integer | np.floating) and not spec.constant:
+            value = value.item()
+        if isinstance(value, self.jax.Array | np.ndarray | OutputPlaceholder | InputOutput):
             if spec.constant:
-                raise TypeError(f"{where} is Constant; it cannot be an array, got {type(value).__name__}")
+                hint = (": numbers that jax.jit traces are arrays; name it in static_argnames of jax.jit"
+                        if is_traced(value) else "")
+                raise TypeError(f"{where} is Constant; it cannot be an array, got {type(value).__name__}{hint}")
             return self._array(value, where)
         if spec.constant:
             return value
@@ -236,19 +268,19 @@ class Reading:
             return int(value)
         if isinstance(value, int | float):
             return value
-        raise TypeError(f"{where}: cutile_call() takes jax.Array, OutputPlaceholder, InputOutput, numbers and tuples, "
-                        f"got {type(value).__name__}")
+        raise TypeError(f"{where}: cutile_call() takes arrays of JAX and NumPy, OutputPlaceholder, InputOutput, "
+                        f"numbers and tuples, got {type(value).__name__}")
 
     def _array(self, value: Any, where: str) -> Array:
         buffer = value.array if isinstance(value, InputOutput) else value
-        if buffer is not value and not isinstance(buffer, self.jax.Array):
-            raise TypeError(f"{where}: InputOutput takes a jax.Array, got {type(buffer).__name__}")
-        shape, dtype = _sizes(buffer.shape, where), self._dtype(buffer.dtype, where)
+        if buffer is not value and not isinstance(buffer, self.jax.Array | np.ndarray):
+            raise TypeError(f"{where}: InputOutput takes an array of JAX or NumPy, got {type(buffer).__name__}")
+        shape, dtype = sizes(buffer.shape, where), self._dtype(buffer.dtype, where)
         at = to = None
         if not isinstance(value, OutputPlaceholder):
             at = len(self.inputs)
-            self.inputs.append(buffer)
-        if not isinstance(value, self.jax.Array):
+            self.inputs.append(self.jax.numpy.asarray(buffer))
+        if buffer is not value or isinstance(value, OutputPlaceholder):
             to = len(self.outputs)
             self.outputs.append((shape, dtype))
             if at is not None:
@@ -268,13 +300,19 @@ class Reading:
         return dtype
 
 
-def _sizes(shape: Any, where: str) -> tuple[int, ...]:
+def sizes(shape: Any, where: str) -> tuple[int, ...]:
+    """The shape of an array or placeholder as ints. TypeError, ValueError or NotImplementedError for what is none."""
     if not isinstance(shape, tuple | list):
         raise TypeError(f"{where}: OutputPlaceholder takes a tuple of sizes, got {shape!r:.100}")
-    if not all(isinstance(n, int | np.integer) for n in shape):
-        if any(isinstance(n, float | np.floating | str | None) for n in shape):
+    for n in shape:
+        if is_traced(n):
+            raise TypeError(f"{where}: a size depends on the value of an array, but programs have fixed ones; compute "
+                            f"it from shapes, or name what it depends on in static_argnames of jax.jit")
+        if isinstance(n, float | np.floating | str | None):
             raise TypeError(f"{where}: sizes are ints, got {shape!r:.100}")
-        raise NotImplementedError(f"{where}: the shape {shape} has a symbolic dimension; kernels need numbers")
+        if not isinstance(n, int | np.integer):
+            raise NotImplementedError(f"{where}: the shape {shape} has a symbolic dimension, but kernels in programs "
+                                      f"of JAX need numbers; export one program for each size")
     if any(n < 0 for n in shape):
         raise ValueError(f"{where}: sizes are not negative, got {shape}")
     return tuple(map(int, shape))

@@ -310,8 +310,18 @@ def _read_dlpack(obj: Any, key: list, values: list) -> None:
             return _read_dlpack_on_host(obj, key, values)
         capsule = _capsule(obj)
     except (BufferError, RuntimeError, TypeError) as e:
+        if is_traced(obj):
+            raise TypeError("an array that JAX traces has no memory yet; inside of jax.jit and other transformations "
+                            "call the kernel by cutile.jax.cutile_call(grid, kernel, args), or a function by ct.jit"
+                            ) from None
         raise TypeError(f"{type_name(obj)} could not be read through DLPack: {e}") from None
     _read_dlpack_on_gpu(_Tensor.from_address(_in_capsule(capsule, b"dltensor")), key, values)
+
+
+def is_traced(obj: Any) -> bool:
+    """Whether this stands for an array while JAX traces a function."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(obj, jax.core.Tracer)
 
 
 def _capsule(obj: Any) -> Any:

@@ -268,4 +268,4 @@ def check_writable(program: TypedProgram, flat_args: Sequence[Any]) -> None:
     for p, name, x in zip(program.kernel.params, program.kernel.param_names, flat_args, strict=True):
         if p in stored and not all(a.writable or a.owner is not None for a in _arrays([x])):
             raise refusal(TypeError(f"the kernel stores to parameter `{name}`, but the array given for it is "
-                                    "read-only. JAX's all are: cutile.jax.cutile_call() gives new ones"))
+                                    "read-only; JAX's all are: cutile.jax.cutile_call() returns new ones"))

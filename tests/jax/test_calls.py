@@ -120,10 +120,12 @@ X = np.arange(N, dtype=np.float32)
 
 @pytest.mark.parametrize("args, error, text", [
     ((1, 2), TypeError, "one argument for each of the 4 parameters of scale, got 2"),
-    ([X, out(), 2.0, 4], TypeError, "parameter `x`: cutile_call.. takes jax.Array, .* got ndarray"),
+    ([b"x", out(), 2.0, 4], TypeError, "parameter `x`: cutile_call.. takes arrays of JAX and NumPy, .* got bytes"),
+    ([X.astype(float), out(), 2.0, 4], TypeError, "parameter `x`: JAX has no arrays of dtype float64 unless"),
     (("jax", out(), 2.0, "jax"), TypeError, "parameter `T` is Constant; it cannot be an array"),
-    (("jax", InputOutput(X), 2.0, 4), TypeError, "parameter `y`: InputOutput takes a jax.Array, got ndarray"),
-    (("jax", "jax", 2.0, 4), TypeError, "the kernel stores to parameter `y`, .* read-only. .*cutile_call"),
+    (("jax", InputOutput(8), 2.0, 4), TypeError, "parameter `y`: InputOutput takes an array of JAX or NumPy, got int"),
+    (("jax", "jax", 2.0, 4), TypeError, r"kernel scale stores to `y`, but arrays of JAX do not change; a call with "
+                                        r"InputOutput.y. returns .*\n.*test_calls.py.*\n    ct.store.y"),
     (("jax", out(), 2**40, 4), OverflowError, "`f`.*ScalarInt64"),
     (("jax", out(dtype="complex64"), 2.0, 4), TypeError, "parameter `y`: an array of dtype complex64"),
     (("jax", out(), None, 4), TypeError, "parameter `f`: .* got NoneType"),
@@ -136,6 +138,81 @@ def test_wrong_arguments(args, error, text, jit):
 
     with pytest.raises(error, match=text):
         jitted(f, jit)(jnp.asarray(X))
+
+
+@either
+def test_arrays_and_numbers_of_numpy(jit):
+    f = jitted(lambda: cutile_call((2,), scale, (X, out(), np.float32(0.1), 4)), jit)
+    assert np.array_equal(f(), X * np.float32(0.1))
+    f = jitted(lambda: cutile_call((1,), accumulate, (X, InputOutput(X))), jit)
+    assert np.array_equal(f(), 2 * X) and np.array_equal(X, np.arange(N))
+
+
+# ------------------------------------------------------------------ what JAX traces
+
+
+@ct.jit(grid="cdiv(N, 4)", out=ct.Out("N"))
+@ct.kernel
+def scaled(x: ct.Array["N"], f, T: ct.Constant[int], y):
+    ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), T) * f)
+
+
+@pytest.mark.parametrize("call", [lambda x, f: cutile_call((2,), scale, (x, out(), f, 4)),
+                                  lambda x, f: scaled(x, f, 4)])
+def test_numbers_that_are_traced(call):
+    """They are arrays without axes, which errors say."""
+    for f in (jax.jit(call), call):
+        with pytest.raises(ct.TileTypeError, match=r"note: `f` is an array of JAX without axes, as all numbers are "
+                                                   r"that jax.jit traces: load it, ct.load\(f, \(\), \(\)\), or pass a "
+                                                   r"number of Python, by static_argnames of jax.jit"):
+            f(jnp.asarray(X), jnp.float32(2))
+    assert np.array_equal(jax.jit(call, static_argnums=1)(X, 2.0), 2 * X)
+
+    @ct.kernel
+    def loads(x, f: ct.Array[""], y):  # noqa: F722
+        ct.store(y, 0, ct.load(x, 0, N) * ct.load(f, (), ()))
+
+    assert np.array_equal(jax.jit(lambda x, f: cutile_call((1,), loads, (x, f, out())))(X, 2.0), 2 * X)
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda x, n: cutile_call((2,), scale, (x, out(), 2.0, n)), "parameter `T` is Constant; it cannot be an array, got "
+     ".*: numbers that jax.jit traces are arrays; name it in static_argnames of jax.jit"),
+    (lambda x, n: cutile_call((2,), scale, (x, out(n), 2.0, 4)), "parameter `y`: a size depends on the value of an "
+     "array, but programs have fixed ones; .* static_argnames of jax.jit"),
+    (lambda x, n: cutile_call((n,), scale, (x, out(), 2.0, 4)), "the grid depends on the value of an array, .*"),
+    (lambda x, n: ct.launch(None, (2,), scale, (x, np.zeros(N), 2.0, 4)), "`x`.: an array that JAX traces has no "
+     "memory yet; .* cutile.jax.cutile_call.grid, kernel, args., or a function by ct.jit")])
+def test_what_must_not_be_traced(call, text):
+    with pytest.raises(TypeError, match=text):
+        jax.jit(call)(X, 4)
+
+
+def test_launches_of_arrays_of_jax():
+    with pytest.raises(TypeError, match="stores to parameter `y`, .* read-only; JAX's all are: cutile.jax.cutile_call"):
+        ct.launch(None, (2,), scale, (jnp.asarray(X), jnp.zeros(N), 2.0, 4))
+
+
+@pytest.mark.parametrize("call", [lambda x: cutile_call((2,), scale, (x, out(), 2.0, 4)), lambda x: scaled(x, 2.0, 4)])
+def test_symbolic_dimensions(call):
+    shape = jax.export.symbolic_shape("b")
+    with pytest.raises(NotImplementedError, match=r"`x`: the shape \(b,\) has a symbolic dimension, but kernels in "
+                                                  "programs of JAX need numbers; export one program for each size"):
+        jax.export.export(jax.jit(call))(jax.ShapeDtypeStruct(shape, jnp.float32))
+
+
+def test_a_function_that_writes_to_an_input():
+    @ct.jit(grid=1, out=ct.Out("N"))
+    @ct.kernel
+    def f(x: ct.Array["N"], y):
+        ct.store(y, 0, ct.load(x, 0, N))
+        ct.store(x, 0, ct.load(x, 0, N) + 1)
+
+    with pytest.raises(TypeError, match=r'kernel f stores to `x`, but arrays of JAX do not change; f.inout\("x"\) '
+                                        r"returns what it is after the kernel\n.*test_calls.py.*\n    ct.store\(x"):
+        jax.jit(f)(X)
+    x, y = jax.jit(f.inout("x"))(jnp.asarray(X))
+    assert np.array_equal(x, X + 1) and np.array_equal(y, X)
 
 
 @shows("JC-12.x64")
@@ -203,10 +280,3 @@ def test_tuples_as_annotated():
         cutile_call((1,), k, ((1,), out(1)))
     with pytest.raises(TypeError, match="asks for a tuple, got int"):
         cutile_call((1,), k, (1, out(1)))
-
-
-def test_symbolic_shapes():
-    n, = jax.export.symbolic_shape("n")
-    with pytest.raises(NotImplementedError, match="symbolic"):
-        jax.export.export(jax.jit(lambda x: cutile_call((1,), scale, (x, out(), 2.0, 4))))(
-            jax.ShapeDtypeStruct((n,), jnp.float32))

@@ -32,12 +32,24 @@ def test_the_loss_curve_of_plain_jax(rms):
     assert ours == pytest.approx(plain, rel=1e-4) and ours[-1] < 0.7 * ours[0]
 
 
-def test_the_page(tmp_path):
-    calls, derivative, export = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "jax.md").read_text(), re.S)
-    path = tmp_path / "page.py"
-    path.write_text(f"{calls}\nimport jax.export\nimport cutile.jax\nx = jax.numpy.arange(300.0)\n"
-                    f"{derivative.replace('jax.grad(', 'gradient = jax.grad(')}\n{export}")
-    page = runpy.run_path(str(path))
-    x = np.arange(300.0)
-    assert np.array_equal(page["f"](page["x"]), 2 * x + 1) and np.array_equal(page["gradient"], 2 * x)
-    assert np.array_equal(jax.export.deserialize(page["program"].serialize()).call(page["x"]), 2 * x + 1)
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """The names that the code of the page makes, which runs from top to bottom."""
+    path = tmp_path_factory.mktemp("page") / "page.py"
+    path.write_text("\n".join(re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "jax.md").read_text(), re.S)))
+    return runpy.run_path(str(path))
+
+
+def test_the_page(page):
+    x = np.arange(1000.0)
+    assert np.array_equal(page["f"](x.astype(np.float32)), 2 * x + 1) and np.array_equal(page["gradient"], 2 * x)
+    assert np.array_equal(page["y"], 2 * x + 1)
+
+
+def test_the_layer_of_the_page(page, rms):
+    keys = jax.random.split(jax.random.key(1), 3)
+    x, w, g = (jax.random.normal(k, s) for k, s in zip(keys, ((7, 100), (100,), (7, 100))))
+    found = jax.grad(lambda x, w: (page["rms_norm"](x, w)[0] * g).sum(), (0, 1))(x, w)
+    plain = jax.grad(lambda x, w: (rms["plain"](x, w) * g).sum(), (0, 1))(x, w)
+    assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(found, plain))
+    assert np.all(np.diff(page["losses"]) < 0)

@@ -172,6 +172,11 @@ launch is a plain TypeError, ValueError or OverflowError that names the paramete
 call, and shows of cutile only the function that you called; pytest leaves that out too. `CUTILE_DEBUG=1` shows all
 frames.
 
+In programs of JAX, errors of a kernel and of its arguments come while JAX traces, as above; below them JAX adds a line
+on frames that it removed. What goes wrong while a compiled program runs, such as a failed `ct.assert_`, is a
+`jax.errors.JaxRuntimeError`, whose text has the class, the message and the line, and which comes where the result is
+waited for.
+
 ## What to do
 
 {remedies}
