@@ -163,7 +163,7 @@ class Tuned:
         functools.update_wrapper(self, function)
         self.function, self.settings = function, settings
         self.last: Tuning | None = None
-        self._found: dict[TuningKey, Config] = {}
+        self._found: LruDict[TuningKey, Config] = LruDict(LIMIT)
         self._resolved: LruDict[tuple, tuple] = LruDict(LIMIT)  # by kinds of arguments, for quick calls
         self._with_hints: dict[tuple, TileFunction] = {}
         self._store = Store(settings.save)
@@ -288,7 +288,8 @@ class Tuned:
         config = self._found.get(key)
         if config is None:
             kept = self._store.get(key)
-            config = self._found[key] = self.tune(*args, **named).best if kept is None else kept.best
+            config = self.tune(*args, **named).best if kept is None else kept.best
+            self._found.keep(key, config)
             if kept is not None:
                 self.last = kept
         return config
@@ -319,7 +320,7 @@ class Tuned:
         key = key_of(self, args, named)
         self.last = found = search(self, args, named, key)
         self._resolved.clear()
-        self._found[key] = found.best
+        self._found.keep(key, found.best)
         self._store.keep(found)
         return found
 
