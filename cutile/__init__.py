@@ -73,7 +73,7 @@ globals().update(_OPS)
 
 # Names that are imported when they are first used, and the module that has each; None for a module itself.
 _LATER = {"ArraySpec": "compilation.array_spec", "CompiledFunction": "functions.compiled", "Out": "functions.out",
-          "autotune": "functions.tuned",
+          "autotune": "functions.autotune",
           "compile_all": "functions.compile_all", "compiler_timeout": "gpu.tileir.tileiras", "compilation": None,
           "compute": None, "jax": None, "jit": "functions.declare", "lib": None,
           "prepare": "runtime.prepare", "schedule": "runtime.turn_schedule", "testing": None,

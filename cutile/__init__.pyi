@@ -56,11 +56,11 @@ from cutile.errors import TileTypeError as TileTypeError
 from cutile.errors import TileUnsupportedFeatureError as TileUnsupportedFeatureError
 from cutile.errors import TileValueError as TileValueError
 from cutile.front.sizes import Sizes as Sizes
+from cutile.functions.autotune import autotune as autotune
 from cutile.functions.compile_all import compile_all as compile_all
 from cutile.functions.compiled import CompiledFunction as CompiledFunction
 from cutile.functions.declare import jit as jit
 from cutile.functions.out import Out as Out
-from cutile.functions.tuned import autotune as autotune
 from cutile.gpu.tileir.tileiras import compiler_timeout as compiler_timeout
 from cutile.pictures.view import view as view
 from cutile.runtime.annotations import ArrayAnnotation as ArrayAnnotation

@@ -56,6 +56,7 @@ TESTED_ELSEWHERE = {
     "front/functions": ("front/test_call.py", "functions are typed where they are called"),
     "functions/entry": ("functions/test_tile_function.py", "functions are called through it"),
     "functions/rules": ("functions/test_out.py", "shapes and dtypes of outputs follow rules"),
+    "functions/autotune": ("functions/test_tuned.py", "it makes the functions that are tested there"),
     "functions/tuning_inputs": ("functions/test_tuned.py", "searches measure on them"),
     "functions/tuning_judge": ("functions/test_tuned.py", "searches ask it which configurations are right"),
     "functions/tuning_key": ("functions/test_tuned.py", "which calls search is decided by it"),

@@ -78,7 +78,8 @@ def jit(function: Any = None, /, **given: Any) -> Any:
 def _made(function: Any, given: dict[str, Any]) -> Any:
     if isinstance(function, Kernel):
         return TileFunction(function, given)
-    from cutile.functions.tuned import Tuned, Untuned  # loaded when it is needed, here and below
+    from cutile.functions.autotune import Untuned  # loaded when it is needed, here and below
+    from cutile.functions.tuned import Tuned
 
     if isinstance(function, Untuned):
         return Tuned(TileFunction(function.kernel, given), function.settings)

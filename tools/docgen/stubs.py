@@ -277,7 +277,7 @@ def imports() -> str:
     names["gpu.tileir.tileiras"], names["runtime.prepare"] = ["compiler_timeout"], ["prepare"]
     names["runtime.turn_schedule"], names["front.sizes"] = ["schedule"], ["Sizes"]
     names["functions.declare"], names["functions.out"] = ["jit"], ["Out"]
-    names["functions.tuned"] = ["autotune"]
+    names["functions.autotune"] = ["autotune"]
     names["functions.compiled"], names["functions.compile_all"] = ["CompiledFunction"], ["compile_all"]
     names["compilation.array_spec"], names["pictures.view"] = ["ArraySpec"], ["view"]
     lines = ["from cutile import compilation as compilation", "from cutile import compute as compute",

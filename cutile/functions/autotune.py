@@ -1,0 +1,121 @@
+"""`ct.autotune`: makes a function of configurations that finds the fastest one [TUN-1]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from cutile._support.opaque import opaque
+from cutile._support.structs import structure
+from cutile.functions.factory import Factory
+from cutile.functions.tile_function import TileFunction
+from cutile.functions.tuned import Settings, Tuned
+from cutile.runtime.kernel import Kernel
+
+
+@structure(frozen=True)
+class Untuned:
+    """A kernel that `ct.autotune` decorates below `ct.jit`."""
+
+    kernel: Kernel
+    settings: Settings
+
+    @property
+    def _instead_of_launch(self) -> str:
+        """What to do with it, in words."""
+        return ("@ct.autotune over a kernel needs @ct.jit(grid=..., out=...) above it; the function that this makes is "
+                "called, and not launched")
+
+    def __call__(self, *args: Any, **named: Any) -> NoReturn:
+        raise TypeError(self._instead_of_launch)
+
+    def __getitem__(self, grid: Any) -> NoReturn:
+        raise TypeError(self._instead_of_launch)
+
+
+@opaque("a search launches kernels and takes their times; search outside of what is compiled")
+def autotune(configs: Any, *, key: Sequence[str] | None = None, inputs: Any = None, reference: Callable | None = None,
+             check: Callable | None = None, budget_s: float | None = None, timeout_s: float | None = 10.0,
+             save: Any = None, quiet: bool = False, executor: Any = None) -> Callable[[Any], Any]:
+    """Let calls of a function find its fastest configuration, once for each kind of input.
+
+    It decorates a kernel below `ct.jit`, or what `ct.jit` made.
+
+    Parameters
+    ----------
+    configs : sequence of dict, or function
+        The configurations, or a function of named sizes that returns them. Their keys are constants of the kernel,
+        hints, or parameters of the factory.
+    key : sequence of str, optional
+        Named sizes and arguments of which each value is a kind of input. None: dtypes, and all sizes rounded up to
+        powers of two.
+    inputs : str or function, optional
+        What is measured. None: the arguments of the call. "zeros", "normal" or "integers": arrays like them. A function
+        of the arguments: what it returns.
+    reference : function, optional
+        A function of the arguments that returns what the outputs should be. None: all configurations must store the
+        same.
+    check : function, optional
+        A function of outputs and expected outputs that raises if they differ too much. Without a reference, what is
+        expected is what another configuration stored. None: integers must be equal, floats may differ by what sums in
+        another order may.
+    budget_s : float, optional
+        After so many seconds no further configuration is tried.
+    timeout_s : float or None, default 10
+        The limit of the first run of a configuration, in a process of its own. None: no limit.
+    save : path, optional
+        A file with results, which is read before a search, and written after it.
+    quiet : bool, default False
+        Print no progress and no summary.
+    executor : concurrent.futures.Executor, optional
+        Its processes compile and measure configurations, such as those of `ct.tune.gpu_processes()`, or of a cluster.
+        They must be able to import the kernel.
+
+    Returns
+    -------
+    decorator
+        The function that it makes has `tune(...)`, which searches now, `best(...)`, `last`, `load(path)` and
+        `export(path)`.
+
+    Raises
+    ------
+    TypeError
+        It decorates what is neither a kernel nor made by `ct.jit`.
+    ValueError
+        There are no configurations, a key of them is unknown, or `inputs` or a name in `key` is. Calls raise it where
+        no configuration runs, where they store different values and there is no reference, and where none of them
+        stores some element of an output without fill.
+
+    Notes
+    -----
+    [TUN-1…11] Results are remembered on disk, by the source of the kernel, the configurations, reference and check.
+
+    Examples
+    --------
+    >>> @ct.autotune([{"TILE": 64}, {"TILE": 256}], quiet=True, timeout_s=None)
+    ... @ct.jit(grid="cdiv(N, TILE)", out=ct.Out("N"))
+    ... @ct.kernel
+    ... def scaled(x: ct.Array["N"], y, TILE: ct.Constant[int]):
+    ...     ct.store(y, ct.bid(0), 2 * ct.load(x, ct.bid(0), TILE))
+    >>> print(scaled(np.arange(1000.0))[-1])
+    1998.0
+    >>> scaled.last.best["TILE"] in (64, 256)
+    True
+    """
+    if not callable(configs):
+        configs = [dict(c) for c in configs]
+        if not configs:
+            raise ValueError("autotune() needs configurations, and got none")
+    if isinstance(inputs, str) and inputs not in ("zeros", "normal", "integers"):
+        raise ValueError(f'inputs is "zeros", "normal", "integers" or a function, not {inputs!r:.40}')
+    settings = Settings(configs, None if key is None else tuple(key), inputs, reference, check, budget_s, timeout_s,
+                        save, quiet, executor)
+
+    def decorate(function: Any) -> Any:
+        if isinstance(function, Kernel):
+            return Untuned(function, settings)
+        if isinstance(function, TileFunction | Factory):
+            return Tuned(function, settings)
+        raise TypeError(f"ct.autotune decorates a kernel below ct.jit, or what ct.jit made, not {function!r:.100}")
+
+    return decorate
