@@ -159,7 +159,7 @@ def copies(args: Any) -> Any:
         return type(args)([copies(a) for a in args])
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(args, torch.Tensor):
-        return args.clone()
+        return args.detach().clone()
     copy = getattr(args, "copy", None)
     return copy() if callable(copy) and hasattr(args, "shape") and hasattr(args, "dtype") else args
 
