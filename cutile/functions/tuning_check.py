@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -21,7 +24,8 @@ from cutile.tune.trial import Copied, copied
 
 SLACK = 2.0**-13  # of the largest element: what sums in another order may differ by
 ULPS = 4  # of the dtype of an output
-PART = 1 << 16  # elements that are compared at once: as float64 they stay in a processor's cache
+PART = 1 << 15  # elements that are compared at once: as float64 they stay in a processor's cache
+MANY, THREADS = 16, 8  # parts from which on threads compare them, and how many
 
 
 @structure(frozen=True)
@@ -44,7 +48,7 @@ class Outcome:
     @cached
     def scales(self) -> tuple[float, ...]:
         """The largest finite magnitude in each array."""
-        return tuple(max(map(_largest, _parts(a)), default=0.0) for a in self.arrays)
+        return tuple(max(_at_once(_largest, _parts(a)), default=0.0) for a in self.arrays)
 
 
 @structure(frozen=True)
@@ -195,19 +199,12 @@ def differing(got: Outcome, want: Outcome, but: Mapping[str, np.ndarray] | None 
     but   elements that do not count, by name
     """
     for name, a, b, scale in zip(got.names, got.arrays, want.arrays, want.scales):
-        at, count, skipped = -1, 0, (but or {}).get(name)
-        near = scale * max(SLACK, ULPS * _epsilon(a.dtype))
-        masks = None if skipped is None else _parts(skipped)
-        for k, (x, y) in enumerate(zip(_parts(a), _parts(b))):
-            wrong = _wrong(x, y, near)
-            if wrong is None:
-                continue
-            if masks is not None:
-                wrong &= ~masks[k]
-            if at < 0 and wrong.any():
-                at = k * PART + int(wrong.argmax())
-            count += int(wrong.sum())
+        near, skipped = scale * max(SLACK, ULPS * _epsilon(a.dtype)), (but or {}).get(name)
+        masks = [None] * -(-a.size // PART) if skipped is None else _parts(skipped)
+        counted = _at_once(functools.partial(_count_wrong, near), list(zip(_parts(a), _parts(b), masks)))
+        count = sum(n for n, _ in counted)
         if count:
+            at = next(k * PART + first for k, (n, first) in enumerate(counted) if n)
             index = tuple(map(int, np.unravel_index(at, a.shape)))
             return Differing(name, index, a[index], b[index], count, a.size)
     return None
@@ -216,6 +213,25 @@ def differing(got: Outcome, want: Outcome, but: Mapping[str, np.ndarray] | None 
 def _parts(a: np.ndarray) -> list[np.ndarray]:
     flat = np.ascontiguousarray(a).reshape(-1)
     return [flat[i:i + PART] for i in range(0, flat.size, PART)]
+
+
+def _at_once(f: Callable[[Any], Any], parts: list) -> list:
+    """What a function gives for each part; in threads where they are many, since NumPy lets these run at once."""
+    if len(parts) < MANY:
+        return list(map(f, parts))
+    with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1)) as pool:
+        return list(pool.map(f, parts))
+
+
+def _count_wrong(near: float, part: tuple) -> tuple[int, int]:
+    """How many elements of a part are wrong, and the position of the first."""
+    a, b, aside = part
+    wrong = _wrong(a, b, near)
+    if wrong is None:
+        return 0, -1
+    if aside is not None:
+        wrong &= ~aside
+    return int(np.count_nonzero(wrong)), int(wrong.argmax())
 
 
 def _wrong(a: np.ndarray, b: np.ndarray, near: float) -> np.ndarray | None:

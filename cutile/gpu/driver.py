@@ -116,7 +116,7 @@ class Driver:
     def name(self, ordinal: int) -> str:
         """The product name of a GPU."""
         answer = self.ask("the GPU has no name", self.api.cuDeviceGetName(256, self.handle(ordinal)))
-        return answer.decode().rstrip("\0")
+        return answer.partition(b"\0")[0].decode()  # what follows is whatever was in memory
 
     def capability(self, ordinal: int) -> tuple[int, int]:
         """The compute capability of a GPU."""

@@ -152,7 +152,7 @@ class FakeDriver:
         return self._answer("cuDriverGetVersion", value=13010)
 
     def cuDeviceGetName(self, n, device):
-        return self._answer("cuDeviceGetName", n, device, value=b"Fake 9000\0\0\0")
+        return self._answer("cuDeviceGetName", n, device, value=b"Fake 9000\0\0 \xff\0 ")  # then, what was in memory
 
     def cuDeviceGetAttribute(self, attribute, device):
         value = 132 if attribute == 16 else self.capability[attribute - 75]
