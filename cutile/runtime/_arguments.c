@@ -28,13 +28,16 @@ typedef struct {
 enum { DLPACK_MAJOR = 1, DLPACK_CPU = 1 };
 
 /* Functions of PyTorch, which take the address of a tensor of C++. All but the first return an error and write to the
-   second argument; those of sizes and strides write the address of as many numbers as there are dimensions. */
-enum { NEGATED, LAYOUT, RANK, SIZES, STEPS, TYPE, DEVICE_TYPE, DEVICE_INDEX, ADDRESS, SHIMS };
+   second argument; those of sizes and strides write the address of as many numbers as there are dimensions. Some
+   versions print the error too, so only tensors of the plain class are asked, which has nothing to refuse. A tensor of
+   C++ is a pointer to an object, whose first word tells its class. */
+enum { NEGATED, RANK, SIZES, STEPS, TYPE, DEVICE_TYPE, DEVICE_INDEX, ADDRESS, SHIMS };
 typedef _Bool (*Negated)(const char *);
 typedef int32_t (*Shim)(const char *, void *);
 static uintptr_t shims[SHIMS];
-static Py_ssize_t place;                             /* of the tensor of C++ in the Python object, in bytes */
-static int strided, on_cpu, on_gpu;                  /* what LAYOUT and DEVICE_TYPE say */
+static Py_ssize_t place;    /* of the tensor of C++ in the Python object, in bytes */
+static uintptr_t plain;     /* what tells the plain class */
+static int on_cpu, on_gpu;  /* what DEVICE_TYPE says */
 
 typedef struct { getter get; void *closure; } Field; /* an attribute that a type in C defines */
 enum { DATA, DTYPE, SIZE, NDIM, DENSE, SHAPE, STRIDES, PTR, DEVICE_ID, FIELDS };
@@ -43,6 +46,7 @@ static const char *const field_names[FIELDS] = {"data", "dtype", "size", "ndim",
                                                 "ptr", "device_id"}; /* from PTR on they are those of `data` */
 static Field fields[FIELDS];
 static PyObject *memory_type; /* the class of `data`; NULL as long as the fields are not known */
+static PyObject *one, *two;   /* as numbers; CPython has small ones once, but nothing relies on it */
 
 static PyObject *n_data, *n_ptr, *n_device_id, *n_dtype, *n_shape, *n_strides, *n_is_cuda, *n_data_ptr, *n_stride,
     *n_get_device, *n_is_neg;
@@ -119,10 +123,11 @@ static int asked(int which, const char *tensor, void *out)
 static int read_shim(Reading *r, PyObject *t)
 {
     const char *tensor = (const char *)t + place;
+    const uintptr_t *object = *(const uintptr_t *const *)tensor;
     int64_t rank, *sizes, *steps;
-    int32_t layout, dtype, type, device;
+    int32_t dtype, type, device;
     void *pointer;
-    if (((Negated)shims[NEGATED])(tensor) || !asked(LAYOUT, tensor, &layout) || layout != strided
+    if (object == NULL || *object != plain || ((Negated)shims[NEGATED])(tensor)
         || !asked(DEVICE_TYPE, tensor, &type) || (type != on_cpu && type != on_gpu)
         || !asked(ADDRESS, tensor, &pointer) || (type == on_cpu && pointer == NULL) /* its memory was given back */
         || !asked(RANK, tensor, &rank) || !asked(SIZES, tensor, &sizes) || !asked(STEPS, tensor, &steps)
@@ -137,10 +142,12 @@ static int read_shim(Reading *r, PyObject *t)
 PyObject *torch_shims(PyObject *self, PyObject *args)
 {
     PyObject *addresses;
-    if (!PyArg_ParseTuple(args, "O!niii", &PyTuple_Type, &addresses, &place, &strided, &on_cpu, &on_gpu))
+    unsigned long long word;
+    if (!PyArg_ParseTuple(args, "O!nKii", &PyTuple_Type, &addresses, &place, &word, &on_cpu, &on_gpu))
         return NULL;
     if (PyTuple_Size(addresses) != SHIMS)
         return PyErr_Format(PyExc_ValueError, "torch_shims() takes the addresses of %d functions", SHIMS);
+    plain = (uintptr_t)word;
     for (Py_ssize_t i = 0; i < SHIMS; i++)
         shims[i] = (uintptr_t)PyLong_AsUnsignedLongLong(PyTuple_GetItem(addresses, i));
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
@@ -233,16 +240,19 @@ static PyObject *field(PyObject *o, int which)
    other one follows from the number of elements. */
 static int read_extent(Reading *r, PyObject *a)
 {
-    uint64_t rank, size = 0;
+    uint64_t size = 0;
     int dense = taken_answer(field(a, DENSE), Py_True);
-    if (!taken_int(field(a, NDIM), &rank))
+    PyObject *rank = field(a, NDIM);
+    int single = rank == one, pair = rank == two;
+    if (rank == NULL)
         return NO;
-    if (dense && (rank == 1 || rank == 2)) {
+    Py_DECREF(rank);
+    if (dense && (single || pair)) {
         Py_ssize_t length = PyObject_Size(a);
-        if (length < 0 || (rank == 2 && !taken_int(field(a, SIZE), &size)))
+        if (length < 0 || (pair && !taken_int(field(a, SIZE), &size)))
             return NO;
-        if (length > 1 && (rank == 1 || size / (uint64_t)length > 1))
-            return part(r, rank | (uint64_t)length << 2) && (rank == 1 || part(r, size));
+        if (length > 1 && (single || size / (uint64_t)length > 1))
+            return part(r, (single ? 1 : 2) | (uint64_t)length << 2) && (single || part(r, size));
     }
     int start = r->n_parts + 2; /* of the sizes */
     if (!part(r, 0) || !taken_ints(r, field(a, SHAPE)))
@@ -254,16 +264,16 @@ static int read_extent(Reading *r, PyObject *a)
 
 static int read_fields(Reading *r, PyObject *a)
 {
-    uint64_t pointer, device;
+    uint64_t pointer;
     PyObject *memory = field(a, DATA);
     if (memory == NULL || (PyObject *)Py_TYPE(memory) != memory_type) {
         Py_XDECREF(memory);
         return memory != NULL && read_cupy(r, a);
     }
-    int ok = taken_int(field(memory, PTR), &pointer) && taken_int(field(memory, DEVICE_ID), &device);
+    int ok = taken_int(field(memory, PTR), &pointer) && part(r, CUPY_FIELDS | (pointer & 15) << 32)
+        && taken_identity(r, field(memory, DEVICE_ID));
     Py_DECREF(memory);
-    return ok && part(r, CUPY_FIELDS) && taken_identity(r, field(a, DTYPE)) && read_extent(r, a)
-        && part(r, device | (pointer & 15) << 32) && value(r, pointer);
+    return ok && taken_identity(r, field(a, DTYPE)) && read_extent(r, a) && value(r, pointer);
 }
 
 static Field field_of(PyObject *type, const char *name)
@@ -377,5 +387,5 @@ int start_arguments(void)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if ((*names[i].at = PyUnicode_InternFromString(names[i].name)) == NULL)
             return NO;
-    return YES;
+    return (one = PyLong_FromLong(1)) != NULL && (two = PyLong_FromLong(2)) != NULL;
 }

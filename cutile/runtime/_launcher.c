@@ -647,8 +647,9 @@ static PyMethodDef methods[] = {
      "lender(capsule) -> the address of a function that lends tensors, from a class's __dlpack_c_exchange_api__,\n"
      "or None"},
     {"torch_shims", torch_shims, METH_VARARGS,
-     "torch_shims(addresses, place, strided, cpu, gpu): the functions by which TORCH_SHIM is read (c_readers.py names\n"
-     "them), where in a Python object the tensor of C++ is, in bytes, and what they say of layout and devices"},
+     "torch_shims(addresses, place, plain, cpu, gpu): the functions by which TORCH_SHIM is read (c_readers.py names\n"
+     "them), where in a Python object the tensor of C++ is, in bytes, the first word of the object that it points to\n"
+     "if its class is the plain one, and what they say of devices"},
     {"cupy_fields", cupy_fields, METH_VARARGS,
      "cupy_fields(array, pointer, memory) -> whether arrays can be read as CUPY_FIELDS: the classes that define the\n"
      "attributes of an array, and of its `data`, in C, and the class of its `data`"},

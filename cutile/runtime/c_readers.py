@@ -2,8 +2,10 @@
 
 Tensors of PyTorch are read by the C interface that the library has for compiled models. It does not say whether a
 tensor is negated, so the function of C++ behind the method is called. That needs to know where in a Python object the
-tensor of C++ is: `_cdata` tells. Arrays of CuPy are read by the C functions behind their attributes. All of it is tried
-first, on tensors and arrays whose properties are known, and not used if anything is not as expected.
+tensor of C++ is: `_cdata` tells. Only tensors whose object of C++ is of the plain class are read so: others, of sparse
+layouts or inside transforms, have no memory, or not in the usual form. Arrays of CuPy are read by the C functions
+behind their attributes. All of it is tried first, on tensors and arrays whose properties are known, and not used if
+anything is not as expected.
 """
 
 from __future__ import annotations
@@ -45,9 +47,8 @@ def c_reader(c: Any, value: Any) -> int | None:
 _IS_NEG = "_ZN2at6native6is_negERKNS_6TensorE"
 _NUMBERS = ctypes.POINTER(ctypes.c_int64)
 _SHIMS = {f"aoti_torch_get_{name}": of for name, of in (
-    ("layout", ctypes.c_int32), ("dim", ctypes.c_int64), ("sizes", _NUMBERS), ("strides", _NUMBERS),
-    ("dtype", ctypes.c_int32), ("device_type", ctypes.c_int32), ("device_index", ctypes.c_int32),
-    ("data_ptr", ctypes.c_size_t))}
+    ("dim", ctypes.c_int64), ("sizes", _NUMBERS), ("strides", _NUMBERS), ("dtype", ctypes.c_int32),
+    ("device_type", ctypes.c_int32), ("device_index", ctypes.c_int32), ("data_ptr", ctypes.c_size_t))}
 
 
 @functools.cache
@@ -57,17 +58,19 @@ def _has_shims(c: Any, tensor: type) -> bool:
     try:
         library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))  # loaded already
         functions = [getattr(library, name) for name in (_IS_NEG, *_SHIMS)]
-        said = (library.aoti_torch_layout_strided(), library.aoti_torch_device_type_cpu(),
-                library.aoti_torch_device_type_cuda())
+        cpu, gpu = library.aoti_torch_device_type_cpu(), library.aoti_torch_device_type_cuda()
         with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
             plain = torch.ones(3, 4, device="cpu")
             tensors = [plain, torch._neg_view(plain), plain.t()[1:], torch.ones((), dtype=torch.int8, device="cpu")]
-        place = _place(tensor, tensors)
-        right = place > 0 and all(_described(library, functions, place, t) for t in tensors)
+            other = plain.to_sparse()
+        place, classes = _place(tensor, tensors), {_class_of(t) for t in tensors}
+        right = (place > 0 and len(classes) == 1 and _class_of(other) not in classes
+                 and all(_described(library, functions, place, t) for t in tensors))
     except (AttributeError, OSError, TypeError, ValueError, RuntimeError):  # another version, or another system
         return False
     if right:
-        c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), place, *said)
+        c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), place,
+                      classes.pop(), cpu, gpu)
     return right
 
 
@@ -79,6 +82,11 @@ def _place(tensor: type, tensors: list) -> int:
     return 0
 
 
+def _class_of(t: Any) -> int:
+    """The first word of a tensor's object of C++, by which it finds the functions of its class."""
+    return ctypes.c_size_t.from_address(t._cdata).value
+
+
 def _described(library: Any, functions: list, place: int, t: Any) -> bool:
     """Whether the functions say of a tensor in CPU memory what its attributes say."""
     is_neg, *shims = functions
@@ -88,12 +96,11 @@ def _described(library: Any, functions: list, place: int, t: Any) -> bool:
         answers.append(of())
         if shim(at, ctypes.byref(answers[-1])) != 0:
             return False
-    layout, rank, sizes, strides, dtype, device_type, _, pointer = answers
+    rank, sizes, strides, dtype, device_type, _, pointer = answers
     code = getattr(library, "aoti_torch_dtype_" + str(t.dtype).removeprefix("torch."))()
     return (is_neg(at) == t.is_neg() and rank.value == t.dim() and tuple(sizes[:t.dim()]) == t.shape
             and tuple(strides[:t.dim()]) == t.stride() and dtype.value == code and pointer.value == t.data_ptr()
-            and device_type.value == library.aoti_torch_device_type_cpu()
-            and layout.value == library.aoti_torch_layout_strided())
+            and device_type.value == library.aoti_torch_device_type_cpu())
 
 
 # ------------------------------------------------------------------ CuPy

@@ -34,13 +34,16 @@ class _Spec(ctypes.Structure):
                 ("flags", ctypes.c_uint), ("slots", ctypes.POINTER(_Slot))]
 
 
-def with_attributes(name: str, *attributes: str) -> Any:
-    """A type whose instances have these attributes; what they are is in the dictionary `kept` of an instance."""
+def with_attributes(name: str, *attributes: str, further: int = 0) -> Any:
+    """A type whose instances have these attributes; what they are is in the dictionary `kept` of an instance.
+
+    further   bytes behind the start of an object, which are 0
+    """
     getters = [_Getter(lambda o, _, name=n: o.kept[name]) for n in attributes]
     table = (_GetSet * (len(attributes) + 1))(*(_GetSet(n.encode(), ctypes.cast(g, ctypes.c_void_p))
                                                 for n, g in zip(attributes, getters, strict=True)))
     slots = (_Slot * 2)(_Slot(_PY_TP_GETSET, ctypes.cast(table, ctypes.c_void_p)))
-    spec = _Spec(f"tests.{name}".encode(), object.__basicsize__, 0, _BASETYPE, slots)
+    spec = _Spec(f"tests.{name}".encode(), object.__basicsize__ + further, 0, _BASETYPE, slots)
     _kept.extend((getters, table, slots, spec))
     new = ctypes.pythonapi.PyType_FromSpec
     new.restype, new.argtypes = ctypes.py_object, [ctypes.POINTER(_Spec)]

@@ -12,7 +12,7 @@ import cutile as ct
 from cutile.runtime import c_readers, launch_cache, launch_key
 from cutile.runtime.annotations import PLAIN
 from tests.gpu import extension
-from tests.gpu.attributes_in_c import FieldsArray, MemoryPointer
+from tests.gpu.attributes_in_c import FieldsArray, MemoryPointer, with_attributes
 from tests.gpu.extension import CuPyArray, Tensor
 from tests.gpu.fake_driver import installed
 
@@ -116,13 +116,21 @@ def test_launches_repeat(c, monkeypatch):
 # ------------------------------------------------------------------ PyTorch
 
 
-class Described(Tensor):
-    """A tensor whose description functions of C give; the tensor of C++ would be 8 bytes behind its start."""
+PLACE = object.__basicsize__
+CLASSES = (ctypes.c_size_t * 2)(77, 78)  # first words of objects of C++: of the plain class, and of another one
+
+
+class Described(with_attributes("Impl", further=8), Tensor):
+    """A tensor that functions of C describe. Behind its start is a pointer to an object of C++."""
+
+    def __init__(self, *args, cls=0, **more):
+        super().__init__(*args, **more)
+        ctypes.c_size_t.from_address(id(self) + PLACE).value = ctypes.addressof(CLASSES) + 8 * cls
 
 
 def shims(tensors):
-    """Functions as the C interface of PyTorch has them, for these tensors: the layout is 3, the GPU 5, the CPU 0."""
-    by_place = {id(t) + 8: t for t in tensors}
+    """Functions as the C interface of PyTorch has them, for these tensors; the GPU is 5, the CPU 0."""
+    by_place = {id(t) + PLACE: t for t in tensors}
     kept = {id(t): [(ctypes.c_int64 * 4)(*n) for n in (t.shape, t.stride())] for t in tensors}
 
     def of(ctype, answer):
@@ -136,8 +144,7 @@ def shims(tensors):
         return shim
 
     negated = ctypes.PYFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)(lambda place: by_place[place].is_neg())
-    return [negated, of(ctypes.c_int32, lambda t: 3 if t.layout == "strided" else 4),
-            of(ctypes.c_int64, lambda t: len(t.shape)),
+    return [negated, of(ctypes.c_int64, lambda t: len(t.shape)),
             of(ctypes.c_void_p, lambda t: ctypes.addressof(kept[id(t)][0])),
             of(ctypes.c_void_p, lambda t: ctypes.addressof(kept[id(t)][1])),
             of(ctypes.c_int32, lambda t: "iuf".index(t.dtype.kind) + 8 * t.dtype.itemsize),
@@ -151,13 +158,14 @@ def test_tensors_are_read_by_the_functions_of_their_library(c):
     tensors = [Described(r.choice((4096, 4100)), shape, tuple(r.choice((1, 4)) for _ in shape), r.choice(("f4", "i4")),
                          r.choice((0, 1)), neg=r.random() < 0.1, cuda=r.random() < 0.9)
                for shape in ((), (3,), (4, 4), (2, 3, 4)) for _ in range(150)]
-    tensors[0].layout = "opaque"
+    tensors[0], tensors[1] = Described(4096, (3,), (1,), cls=1), Described(4096, (3,), (1,))
+    ctypes.c_size_t.from_address(id(tensors[1]) + PLACE).value = 0  # it has lost its object of C++
     functions, kept = shims(tensors)
-    c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), 8, 3, 0, 5)
+    c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), PLACE, CLASSES[0], 0, 5)
     by_signature = {}
     for t, found in zip(tensors, signatures(c, Described, c.TORCH_SHIM, tensors), strict=True):
         on_gpu = c.tensor_on_gpu(c.TORCH_SHIM, t)
-        if t.is_neg() or not t.is_cuda or t.layout != "strided":
+        if t.is_neg() or not t.is_cuda or t in tensors[:2]:
             assert found is NotImplemented is on_gpu
             continue
         assert on_gpu == (found[0], t.data_ptr())
@@ -172,7 +180,7 @@ def test_tensors_in_cpu_memory_that_was_given_back(c):
     for t in tensors:
         t.device = types.SimpleNamespace(type="cpu", index=-1)
     functions, kept = shims(tensors)
-    c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), 8, 3, 0, 5)
+    c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), PLACE, CLASSES[0], 0, 5)
     usual, gone = signatures(c, Described, c.TORCH_SHIM, tensors)
     assert usual is not NotImplemented and gone is NotImplemented and kept
 
@@ -210,13 +218,13 @@ def test_tensors_on_a_gpu_that_are_lent(c, said, right):
 def test_a_tensor_that_the_library_does_not_describe(c):
     t = Described(None, (3,), (1,))
     functions, kept = shims([t])
-    c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), 8, 3, 0, 5)
+    c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), PLACE, CLASSES[0], 0, 5)
     assert signatures(c, Described, c.TORCH_SHIM, [t]) == [NotImplemented] and kept
 
 
 def test_the_number_of_functions(c):
-    with pytest.raises(ValueError, match="addresses of 9 functions"):
-        c.torch_shims((1,), 8, 3, 0, 5)
+    with pytest.raises(ValueError, match="addresses of 8 functions"):
+        c.torch_shims((1,), PLACE, CLASSES[0], 0, 5)
 
 
 def test_another_library_has_no_such_functions(c):
@@ -247,9 +255,10 @@ def test_tensors_of_pytorch_without_memory(capfd):
     freed, inside = torch.ones(8), []
     freed.untyped_storage().resize_(0)
     torch.vmap(lambda t: inside.extend(signatures(c, torch.Tensor, c.TORCH_SHIM, [t])) or t)(torch.ones(3, 2))
+    torch.func.grad(lambda t: inside.extend(signatures(c, torch.Tensor, c.TORCH_SHIM, [t])) or t.sum())(torch.ones(3))
     wrong = [torch.ones(3, 3).to_sparse(), torch.ones(3, device="meta"), freed, torch._neg_view(torch.ones(3)),
              torch._efficientzerotensor(3), *([torch.ones(3, 3).to_mkldnn()] if torch.backends.mkldnn.is_available()
                                               else [])]
     assert c_readers.c_reader(c, torch.ones(3)) == c.TORCH_SHIM
     assert signatures(c, torch.Tensor, c.TORCH_SHIM, wrong) == [NotImplemented] * len(wrong)
-    assert inside == [NotImplemented] and capfd.readouterr() == ("", "")
+    assert inside == [NotImplemented] * 2 and capfd.readouterr() == ("", "")
