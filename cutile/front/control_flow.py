@@ -4,15 +4,14 @@ code of context managers.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import chain, compress, islice
+from itertools import chain, compress
 
 from cutile.errors import TileTypeError
 from cutile.front import closures
 from cutile.front.context import Context
-from cutile.front.scope import ReturnPoint, Scope, Var
+from cutile.front.scope import ReturnPoint, Scope, Var, Variables
 from cutile.front.term_joins import Join, conflict, type_text, undefined, versus
 from cutile.ir.nodes import If, Region, Return, Value, Yield
 from cutile.ir.terms import NONE, POISON, Closure, Term, Unusable, article, is_poisoned
@@ -25,27 +24,29 @@ def branch(c: Context, s: Scope, cond: Value, then: Callable[[], bool], orelse: 
     before = s.vars
     paths: list[tuple[Region, dict[str, Var], bool]] = []
     for side in (then, orelse):
-        s.vars = dict(before)
+        s.vars = Variables(before, before)
         with c.into(Region()) as region:
             falls = side()
         paths.append((region, s.vars, falls))
     arriving = [(region, vars) for region, vars, falls in paths if falls]
     join = Join(len(arriving), promoting=c.elements)
-    s.vars = _joined(join, before, [vars for _, vars in arriving]) if arriving else before
+    changed = changed_names(before, [vars for _, vars in arriving])
+    s.vars = _joined(join, changed, before, [vars for _, vars in arriving]) if arriving else before
     for i, (region, _) in enumerate(arriving):
         with c.into(region):
             c.append(Yield(join.operands(c, i), c.span))
     c.append(If(cond, paths[0][0], paths[1][0], tuple(join.results), c.span))
-    bind_joined(c, s, before)
+    bind_joined(c, s, changed, before)
     return bool(arriving)
 
 
-def _joined(join: Join, before: dict[str, Var], arriving: list[dict[str, Var]]) -> dict[str, Var]:
+def _joined(join: Join, changed: list[str], before: dict[str, Var], arriving: list[dict[str, Var]]) -> Variables:
     """The variables after paths meet, in a stable order. `arriving`: each path's variables; `before`: those
     before the branch.
     """
-    out = dict(arriving[0])
-    for name in _changed(before, arriving):
+    base = before.base if isinstance(before, Variables) else None
+    out = Variables(arriving[0], base, before.written if base is not None else ())
+    for name in changed:
         vars = [v.get(name) for v in arriving]
         if any(v is None for v in vars):
             some = next(v for v in vars if v is not None)
@@ -55,18 +56,18 @@ def _joined(join: Join, before: dict[str, Var], arriving: list[dict[str, Var]]) 
     return out
 
 
-def _changed(before: dict[str, Var], after: list[dict[str, Var]]) -> list[str]:
-    """The names, in a stable order, that do not denote in each of `after` what they denoted before.
+def changed_names(before: dict[str, Var], after: list[dict[str, Var]]) -> list[str]:
+    """The names that do not denote in each of `after` what they denoted before, in the order of the variables."""
+    def differ(name: str) -> bool:
+        return any(vars.get(name) is not before.get(name) for vars in after)
 
-    Paths seldom forget names or bring them into another order. Then the variables that stayed take no time in Python,
-    of which a program may have as many as it has branches.
-    """
-    if all(len(vars) >= len(before) and all(map(operator.is_, before, vars)) for vars in after):
-        differ = [map(operator.is_not, before.values(), vars.values()) for vars in after]
-        new = dict.fromkeys(chain.from_iterable(islice(vars, len(before), None) for vars in after))
-        return [*compress(before, map(operator.or_, *differ) if len(differ) > 1 else differ[0]), *new]
-    return [name for name in dict.fromkeys(chain.from_iterable(after))
-            if any(vars.get(name) is not before.get(name) for vars in after)]
+    if not all(isinstance(vars, Variables) and vars.base is before for vars in after):
+        return [name for name in dict.fromkeys(chain.from_iterable(after)) if differ(name)]
+    written = {name: None for vars in after for name in vars.written if differ(name)}
+    old = [name for name in written if name in before]
+    if len(old) > 1:
+        old = list(compress(before, map(written.__contains__, before)))
+    return [*(n for n in old if any(n in vars for vars in after)), *(n for n in written if n not in before)]
 
 
 def join_var(join: Join, name: str, vars: list[Var]) -> Var:
@@ -80,9 +81,9 @@ def join_var(join: Join, name: str, vars: list[Var]) -> Var:
     return Var(term, vars[-1].span)
 
 
-def bind_joined(c: Context, s: Scope, before: dict[str, Var]) -> None:
+def bind_joined(c: Context, s: Scope, changed: list[str], before: dict[str, Var]) -> None:
     """Tell debuggers what the variables that a join changed denote now."""
-    for name in _changed(before, [s.vars]):
+    for name in changed:
         var, old = s.vars[name], before.get(name)
         if (old is None or old.term is not var.term) and not isinstance(var.term, Unusable | Closure) and (
                 not is_poisoned(var.term)):

@@ -14,7 +14,7 @@ from cutile.errors import TileSyntaxError, TileTypeError
 from cutile.front import expr, static
 from cutile.front.assignment import assign
 from cutile.front.context import LOOP, Context
-from cutile.front.control_flow import before_terminator, bind_joined, join_var, run_cleanups
+from cutile.front.control_flow import before_terminator, bind_joined, changed_names, join_var, run_cleanups
 from cutile.front.definition import assigned_names
 from cutile.front.scope import Jump, LoopState, Scope, Unrolling, Var
 from cutile.front.static_names import construct_of
@@ -44,7 +44,7 @@ def _while(c: Context, s: Scope, node: ast.While, wider: dict[str, Term]) -> boo
     results, falls = carried.finish(normal_exit=cond is not True)
     c.append(While(None if cond is True else cond_region, carried.inits, carried.params, body, results, c.span))
     if falls:
-        bind_joined(c, s, carried.before)
+        bind_joined(c, s, changed_names(carried.before, [s.vars]), carried.before)
     return falls
 
 
@@ -86,7 +86,7 @@ def _for(c: Context, s: Scope, node: ast.For, source: Range | None, bounds: Sequ
     body = carried.body(run, infinite=False)
     results, _ = carried.finish(normal_exit=True)
     c.append(For(iv, start, stop, step, carried.inits, carried.params, body, results, c.span))
-    bind_joined(c, s, carried.before)
+    bind_joined(c, s, changed_names(carried.before, [s.vars]), carried.before)
     return True
 
 

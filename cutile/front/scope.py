@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from cutile._support.structs import field, structure
@@ -21,6 +21,28 @@ class Var:
 
     term: Term
     span: Span
+
+
+class Variables(dict[str, Var]):
+    """The variables of a scope on one side of a branch.
+
+    base     those before the branch, of which this began as a copy; None outside of branches
+    written  the names that were assigned or forgotten since then, in order. So a join of branches need not look at
+             variables that nobody assigned, of which a program may have as many as it has branches
+    """
+
+    def __init__(self, vars: dict[str, Var] | None = None, base: dict[str, Var] | None = None,
+                 written: Iterable[str] = ()):
+        super().__init__(vars or ())
+        self.base, self.written = base, dict.fromkeys(written)
+
+    def __setitem__(self, name: str, var: Var) -> None:
+        super().__setitem__(name, var)
+        self.written[name] = None
+
+    def pop(self, name: str) -> Var:  # type: ignore[override]
+        self.written[name] = None
+        return super().pop(name)
 
 
 @structure(eq=False)
@@ -75,7 +97,7 @@ class Scope:
     cells: dict[str, types.CellType]
     parent: Scope | None
     call_site: Span | None
-    vars: dict[str, Var] = field(default_factory=dict)
+    vars: dict[str, Var] = field(default_factory=Variables)
     returns: list[ReturnPoint] = field(default_factory=list)
     loops: list[LoopState] = field(default_factory=list)
     cleanups: list[Callable[[], bool]] = field(default_factory=list)  # type the exit code of open context managers
