@@ -34,8 +34,10 @@ def asked(function: Any, backward: Callable) -> list[str]:
     return names
 
 
-def by_input(function: Any, backward: Callable, found: Any, wanted: Collection[str]) -> dict[str, Any]:
-    """The gradients that a backward function returned, by input. `wanted` are inputs that it must name.
+def by_input(function: Any, backward: Callable, found: Any, wanted: Collection[str],
+             otherwise: str = "") -> dict[str, Any]:
+    """The gradients that a backward function returned, by input. `wanted` are inputs that it must name; `otherwise` is
+    another way to say that one has none.
 
     TypeError if it is no dictionary, has a key that is no input, or lacks one of those.
     """
@@ -58,7 +60,7 @@ def by_input(function: Any, backward: Callable, found: Any, wanted: Collection[s
         names = ", ".join(f"grad_{n}" for n in missing)
         how = f"declare outputs named {names}, or wrap it in a function that returns " if outputs else "write "
         raise refusal(TypeError(f"{who} returned no gradient of {', '.join(missing)}; {how}{example}, with None where "
-                                f"it is 0"))
+                                f"it is 0{otherwise}"))
     return dict(found)
 
 

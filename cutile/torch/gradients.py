@@ -6,7 +6,6 @@ output may or may not be differentiable, and a gradient that nobody gives is an 
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,42 +14,27 @@ import torch
 from torch._library.autograd import make_autograd_impl
 
 from cutile.errors import refusal
-from cutile.functions.rules import nearest
 from cutile.functions.tile_function import TileFunction
-from cutile.runtime import autograd
+from cutile.runtime import autograd, gradients
 from cutile.torch.no_gradient import apply, refuse_tangents, stored
 
 
 class Formula:
     """The gradient of an operator.
 
-    call                what computes it from values by name: a dictionary of gradients by input
+    call                what computes it from values by name
     asked               the names of these values
     non_differentiable  inputs and outputs that have no gradient
     """
 
     def __init__(self, name: str, function: TileFunction, backward: Callable, non_differentiable: Sequence[str]):
-        self.name, self.inputs = name, list(function.parameters)
-        self.outputs = [o.name for o in function.outputs]
-        self.call, self.non_differentiable = backward, set(non_differentiable)
-        self.kernel = kernel_of(backward)
-        self.asked = self._asked(backward, function)
-
-    def _asked(self, backward: Callable, function: TileFunction) -> list[str]:
-        known = [*self.inputs, *self.outputs, *(f"grad_{o}" for o in self.outputs)]
-        kernel = self.kernel
-        asked = list(kernel.parameters if kernel is not None else inspect.signature(backward).parameters)
-        if kernel is not None:
-            asked = [n for n in asked if n in known or n not in kernel.computed]
-            for o in kernel.outputs:
-                if o.name.removeprefix("grad_") not in self.inputs or not o.name.startswith("grad_"):
-                    raise TypeError(f"output {o.name} of {kernel.__name__} is no gradient; those of "
-                                    f"{function.__name__} are named {', '.join(f'grad_{n}' for n in self.inputs)}")
-        for n in asked:
-            if n not in known:
-                raise TypeError(f"{getattr(backward, '__name__', backward)} takes {n}, which is no parameter, output "
-                                f"or gradient of {function.__name__}{nearest(n, known)}; there are {', '.join(known)}")
-        return asked
+        self.name, self.function = name, function
+        self.inputs, self.outputs = list(function.parameters), [o.name for o in function.outputs]
+        self.non_differentiable = set(non_differentiable)
+        self.call = backward
+        self.backward = backward.function if isinstance(backward, torch.library.CustomOpDef) else backward
+        self.kernel = self.backward if isinstance(self.backward, TileFunction) else None
+        self.asked = gradients.asked(function, self.backward)
 
     def keep(self, ctx: Any, args: Sequence[Any], result: Any) -> None:
         """Keep what `backward` will need of a call."""
@@ -75,27 +59,14 @@ class Formula:
                 raise refusal(RuntimeError(f"a gradient comes to output `{o}` of {self.name}, but its backward takes "
                                            f"no grad_{o}: take it, or say by non_differentiable=(\"{o}\",) of "
                                            f"cutile.torch.op that this output has no gradient"))
-        found = self.call(**{n: values[n] for n in self.asked})
-        self._check(found, ctx.dtypes, [n for n, need in zip(self.inputs, needed) if need])
+        wanted = [n for n, need in zip(self.inputs, needed) if need and n not in self.non_differentiable]
+        found = gradients.by_input(self.function, self.backward, self.call(**{n: values[n] for n in self.asked}), wanted,
+                                   "; or say by non_differentiable= of cutile.torch.op that it has none")
+        self._check_dtypes(found, ctx.dtypes)
         return [found.get(n) for n in self.inputs]
 
-    def _check(self, found: Any, dtypes: Mapping[str, torch.dtype], needed: Sequence[str]) -> None:
-        """Refuse what would be taken for no gradient, or for one of another dtype."""
-        if not isinstance(found, Mapping):
-            raise refusal(TypeError(f"backward of {self.name} must return a dictionary of gradients by input, such as "
-                                    f"{{\"{self.inputs[0]}\": ...}}, got {type(found).__name__}"))
-        for n in found:
-            if n not in self.inputs:
-                raise refusal(TypeError(f"backward of {self.name} returns a gradient of {n!r}, which is no input"
-                                        f"{nearest(str(n).removeprefix('grad_'), self.inputs)}; inputs are "
-                                        f"{', '.join(self.inputs)}"))
-        for n in needed:
-            if n not in found and n not in self.non_differentiable:
-                how = f"return {{\"{n}\": ...}} too" if self.kernel is None else (
-                    f"give {self.kernel.__name__} the output ct.Out(..., name=\"grad_{n}\")")
-                raise refusal(RuntimeError(f"backward of {self.name} gives no gradient of `{n}`, which requires grad: "
-                                           f"{how}, or say by non_differentiable=(\"{n}\",) of cutile.torch.op that "
-                                           f"this input has none"))
+    def _check_dtypes(self, found: Mapping[str, Any], dtypes: Mapping[str, torch.dtype]) -> None:
+        """TypeError for a gradient of a kernel that has another dtype than its input, and none was declared."""
         for o in () if self.kernel is None else self.kernel.outputs:
             n = o.name.removeprefix("grad_")
             if o.dtype is None and o.dtype_like is None and dtypes.get(n, found[n].dtype) != found[n].dtype:
@@ -103,23 +74,6 @@ class Formula:
                                         f"{found[n].dtype}, but `{n}` of {self.name} has {dtypes[n]}: give it one by "
                                         f"ct.Out(..., dtype=...), or the kernel the parameter `{n}`, whose dtype it "
                                         f"then has"))
-
-
-def kernel_of(backward: Any) -> TileFunction | None:
-    """The function by ct.jit that computes gradients, itself or in an operator; None for a function of Python."""
-    backward = getattr(backward, "function", backward)
-    return backward if isinstance(backward, TileFunction) else None
-
-
-def by_input(operator: Callable, kernel: TileFunction) -> Callable:
-    """An operator whose outputs are gradients, with a dictionary as its result."""
-    names = [o.name.removeprefix("grad_") for o in kernel.outputs]
-
-    def call(**given: Any) -> dict[str, torch.Tensor]:
-        found = operator(**given)
-        return dict(zip(names, found if isinstance(found, tuple | list) else (found,)))
-
-    return call
 
 
 # ------------------------------------------------------------------ the kernel for autograd

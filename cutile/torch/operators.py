@@ -79,7 +79,7 @@ def op(name: str, function: TileFunction, *, backward: TileFunction | Callable |
     >>> torch.compile(lambda x: twice(x) + 1, fullgraph=True, backend="eager")(torch.ones(3))
     tensor([3., 3., 3.])
     """
-    _check(name, function)
+    _check(name, function, backward)
     written = [n for n in function.parameters if n in function.returned]
     if written and backward is not None:
         raise ValueError(f"{function.__name__} writes to {', '.join(written)}: operators that write have no gradient; "
@@ -95,24 +95,29 @@ def op(name: str, function: TileFunction, *, backward: TileFunction | Callable |
             f"{name}_backward", formula.kernel, None, None, (),
             f"{name} has no second derivative, because its backward is a kernel without one: give backward= an "
             f"operator, made with a backward of its own, or a function of Python that calls operators")
-        formula.call = gradients.by_input(operator, formula.kernel)
+        formula.call = operator
     return _make(name, function, formula, vmap, tags,
                  f"{name} has no gradient: {_how_to_have_one(function, written)}")
 
 
-def _check(name: Any, function: Any) -> None:
+def _check(name: Any, function: Any, backward: Any) -> None:
     """TypeError or ValueError for what no operator can be made of."""
     if not isinstance(function, TileFunction):
-        how = ""
-        if isinstance(function, Kernel):
-            how = f"; {function.__name__} is a kernel, of which ct.jit(kernel, grid=..., out=...) makes a function"
-        raise TypeError(f"op() makes an operator of a function made by ct.jit, not of {function!r:.100}{how}")
+        raise TypeError(f"op() makes an operator of a function made by ct.jit, not of {function!r:.100}"
+                        f"{_of_kernel(function)}")
+    if isinstance(backward, Kernel):
+        raise TypeError(f"backward is a function{_of_kernel(backward)}")
     if not isinstance(name, str):
         raise TypeError(f"the name of an operator is text such as \"mine::{function.__name__}\", not {name!r:.100}")
     parts = name.split("::")
     if len(parts) != 2 or not all(p.replace(".", "_").isidentifier() for p in parts):
         raise ValueError(f"the name of an operator is \"namespace::name\", such as \"mine::{function.__name__}\", not "
                          f"{name!r:.100}")
+
+
+def _of_kernel(given: Any) -> str:
+    return f"; {given.__name__} is a kernel, of which ct.jit(kernel, grid=..., out=...) makes a function" * isinstance(
+        given, Kernel)
 
 
 def _how_to_have_one(function: TileFunction, written: Sequence[str]) -> str:

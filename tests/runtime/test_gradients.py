@@ -44,6 +44,8 @@ def test_outputs_are_gradients():
     with pytest.raises(TypeError, match="no gradient of x; declare outputs named grad_x, or wrap it in a function that "
                                         'returns {"x": ..., "i": ...}, with None where it is 0$'):
         by_input(both, backward, 3, ["x", "i"])
+    with pytest.raises(TypeError, match="with None where it is 0; or otherwise$"):
+        by_input(both, backward, 3, ["x", "i"], "; or otherwise")
 
 
 def test_dictionaries_name_each_input():

@@ -164,12 +164,13 @@ def test_a_backward_that_forgets_an_input(backend):
                              backward=of_arrays(of_x_alone, "grad_x"))
     function = cutile.torch.op("cutile_gradients::forgets_too", of_arrays(product, "y", "e"),
                                backward=lambda w, grad_y: {"x": grad_y * w})
-    for operator, how in (kernel, r'give of_x_alone the output ct.Out\(..., name="grad_w"\)'), (function, "return"):
+    for operator, how in (kernel, "of_x_alone, .*declare outputs named grad_w"), (function, "<lambda>, .*write "):
         x, w = given()
         f = compiled(lambda x, w, operator=operator: operator(x, w)[0], backend)
         assert torch.allclose(torch.autograd.grad(f(x, w.detach()).sum(), x)[0], w)
-        with pytest.raises(RuntimeError, match=f"{operator._qualname} gives no gradient of `w`, which requires grad: "
-                                               f"{how}"):
+        who, what = how.split(".*")
+        with pytest.raises((TypeError, RuntimeError), match=f"{who}the backward function of product, returned no gradient of w; {what}.*"
+                                            f"None where it is 0; or say by non_differentiable="):
             f(x, w).sum().backward()
 
 
@@ -181,17 +182,17 @@ def test_an_input_without_gradient():
     assert torch.allclose(x.grad, w) and w.grad is None
 
 
-@pytest.mark.parametrize("returned, kind, text", [
-    ({"X": 0}, TypeError, "returns a gradient of 'X', which is no input.*inputs are x, w"),
-    ({"grad_x": 0}, TypeError, "returns a gradient of 'grad_x', which is no input; did you mean x"),
-    ((0, 0), TypeError, "must return a dictionary of gradients by input, such as .*got tuple"),
-    (None, TypeError, "got NoneType"),
-    ({}, RuntimeError, "gives no gradient of `x`"),
+@pytest.mark.parametrize("returned, text", [
+    ({"X": 0}, "returned a gradient of 'X', which is no input"),
+    ({"grad_x": 0}, "returned a gradient of 'grad_x', which is no input; did you mean x"),
+    ((0, 0), "must return a dictionary of gradients by input, such as .*not tuple"),
+    (None, "not NoneType"),
+    ({}, "no gradient of x, w"),
 ])
-def test_wrong_results_of_backward(returned, kind, text):
+def test_wrong_results_of_backward(returned, text):
     operator = cutile.torch.op("cutile_gradients::wrong", of_arrays(product, "y", "e"),
                                backward=lambda grad_y: returned)
-    with pytest.raises(kind, match=text):
+    with pytest.raises(TypeError, match=text):
         operator(*given())[0].sum().backward()
 
 
