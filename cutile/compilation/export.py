@@ -43,11 +43,12 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
 
     Parameters
     ----------
-    kernel : kernel
-        The kernel.
+    kernel : kernel or function
+        The kernel, or a function made of it by `ct.jit`.
     signatures : sequence
         What it is compiled for, one entry point each: a `KernelSignature`, or a tuple of sample arguments (arrays,
-        `ct.ArraySpec`s, constants, and dtypes for numbers).
+        `ct.ArraySpec`s, constants, and dtypes for numbers). For a function they are those of a call: outputs and
+        constants with defaults are left out, and named sizes are compared.
     output_file : path or file
         A path, or a binary file with a method `write`. If compilation fails, nothing is written.
     gpu_code : str or None, default None
@@ -101,6 +102,7 @@ def _exported(kernel: Any, signatures: Any, output_file: Any, gpu_code: Any, out
               bytecode_version: Any) -> bytes:
     """What `export_kernel` writes."""
     try:
+        kernel, signatures = of_function(kernel, signatures)
         target = _checked(kernel, output_file, gpu_code, output_format, bytecode_version)
         entries = by_symbol(kernel, signatures)
     except (TypeError, ValueError, OverflowError) as e:
@@ -135,6 +137,16 @@ def _checked(kernel: Any, output_file: Any, gpu_code: Any, output_format: Any, b
     if bytecode_version is not None and bytecode_version not in VERSIONS:
         raise ValueError(f"bytecode_version must be None or one of {', '.join(VERSIONS)}, not {bytecode_version!r}")
     return None if gpu_code is None else parse_target(gpu_code)
+
+
+def of_function(kernel: Any, calls: Any) -> tuple[Any, Any]:
+    """The kernel of a function by ct.jit, and for the arguments of a call those of the kernel, outputs too."""
+    complete = getattr(kernel, "_arguments_of_kernel", None)
+    if complete is None or isinstance(kernel, Kernel):
+        return kernel, calls
+    if isinstance(calls, Iterable) and not isinstance(calls, tuple):
+        calls = [complete(c) if isinstance(c, tuple) else c for c in calls]
+    return kernel.launched, calls
 
 
 def by_symbol(kernel: Kernel, signatures: Any) -> dict[str, KernelSignature]:

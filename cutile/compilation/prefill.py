@@ -18,6 +18,7 @@ from typing import Any
 
 from cutile._support import trace
 from cutile._support.float_mode import in_usual_mode
+from cutile.compilation.export import of_function
 from cutile.compilation.launch_signature import of_launch
 from cutile.gpu import unchecked
 from cutile.gpu.selection import build, for_first_launch
@@ -30,12 +31,15 @@ from cutile.runtime.launch_plan import dims_of
 def prefill(kernel: Kernel, calls: Iterable[tuple], targets: Sequence[str], *, threads: int | None = None) -> None:
     """Compile what launches with these arguments would compile, also in the background, and put it into the cache.
 
-    calls    the arguments of one launch each; arrays in host memory stand for arrays of the same layout on a GPU
+    kernel   or a function made of it by ct.jit
+    calls    the arguments of one launch, or call of the function, each; arrays in host memory stand for arrays of the
+             same layout on a GPU
     targets  for example ["sm_90"]
     threads  how many assemblers run at once; None is one for each processor
     TypeErrors as launches raise them, TileErrors of kernels that do not compile. All calls are tried; then the first
     error in order is raised.
     """
+    kernel, calls = of_function(kernel, calls)
     if not isinstance(kernel, Kernel):
         raise TypeError(no_kernel(kernel, "first argument of prefill()"))
     wanted = _targets(targets)

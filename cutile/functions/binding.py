@@ -240,7 +240,8 @@ def _bind_sizes(bound: Bound, a: Read, sizes: Sizes) -> list[tuple[Read, Axis, i
     if n != len(axes) if star is None else n < len(axes) - 1:
         least = len(axes) if star is None else len(axes) - 1
         raise refusal(ValueError(f"{where} must have {'at least ' * (star is not None)}{least} "
-                                 f"{'axis' if least == 1 else 'axes'} ({sizes.text}), got the shape {a.shape}"))
+                                 f"{'axis' if least == 1 else 'axes'} ({sizes.text}), got the shape {a.shape}"
+                                 f"{_joined(a.name, n, least) if star is None else ''}"))
     position, rest = 0, []
     for axis in axes:
         if axis.rest:
@@ -254,6 +255,14 @@ def _bind_sizes(bound: Bound, a: Read, sizes: Sizes) -> list[tuple[Read, Axis, i
                 rest.append((a, axis, position))
             position += 1
     return rest
+
+
+def _joined(name: str, rank: int, wanted: int) -> str:
+    """How to give an array fewer axes."""
+    if rank < wanted or wanted == 0:
+        return ""
+    kept = {1: "", 2: f", {name}.shape[-1]"}.get(wanted, f", *{name}.shape[{1 - wanted}:]")
+    return f"; {name}.reshape(-1{kept}) joins its first axes"
 
 
 def _bind_name(bound: Bound, a: Read, axis: Axis, position: int, size: Any) -> None:

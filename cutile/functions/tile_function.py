@@ -451,6 +451,12 @@ class TileFunction:
                 for c in configs for t in targets or [None]]
         return compile_all(jobs, threads=threads, errors=errors, quiet=quiet)
 
+    def _arguments_of_kernel(self, call: Sequence[Any]) -> tuple:
+        """Sample arguments for all parameters of the kernel, from those of a call: arrays, specs and numbers."""
+        from cutile.functions.compiled import arguments_for
+
+        return arguments_for(self, call, {})[1]
+
     # -------------------------------------------------------------- as an object
 
     def __repr__(self) -> str:

@@ -60,7 +60,8 @@ class Formula:
                                            f"no grad_{o}: take it, or say by non_differentiable=(\"{o}\",) of "
                                            f"cutile.torch.op that this output has no gradient"))
         wanted = [n for n, need in zip(self.inputs, needed) if need and n not in self.non_differentiable]
-        found = gradients.by_input(self.function, self.backward, self.call(**{n: values[n] for n in self.asked}), wanted,
+        found = self.call(**{n: values[n] for n in self.asked})
+        found = gradients.by_input(self.function, self.backward, found, wanted,
                                    "; or say by non_differentiable= of cutile.torch.op that it has none")
         self._check_dtypes(found, ctx.dtypes)
         return [found.get(n) for n in self.inputs]

@@ -134,7 +134,7 @@ def _make(name: str, function: TileFunction, formula: gradients.Formula | None, 
     operator: Any = torch.library.custom_op(name, results.run(function), mutates_args=written, schema=schema(function),
                                             tags=list(tags))
     operator.__class__ = _Operator
-    operator.function, operator.newer = function, None
+    operator.function, operator.newer, operator.__name__ = function, None, function.__name__
     operator.tensors = [is_tensor(function, n) for n in function.parameters]
     positional = all(p.kind is not p.KEYWORD_ONLY for p in function.parameters.values())
     operator.direct = (lambda *args: function.plain(*args)) if positional and not (written or function.computed) else (
@@ -224,6 +224,17 @@ class _Operator(torch.library.CustomOpDef):
     @property
     def profile(self):
         return self.function.profile
+
+    @property
+    def launched(self):
+        return self.function.launched
+
+    def _arguments_of_kernel(self, call):
+        return self.function._arguments_of_kernel(call)
+
+    def resolved(self, args, named):
+        """The function, for what takes functions by ct.jit, as ct.testing.assert_matches does."""
+        return self.function, None, {}
 
     @property
     def _instead_of_launch(self):

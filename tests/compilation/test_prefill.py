@@ -88,6 +88,15 @@ def test_every_call_for_every_target_at_once(asked, monkeypatch):
     assert len(list(cache.current().entries())) == 8
 
 
+def test_calls_of_a_function(asked):
+    """They are what its launches compile."""
+    function = ct.jit(scale, grid=(64,), out=ct.Out(like="a"), defaults={"n": 64})
+    prefill(function, [(arrays()[0],)], ["sm_90"])
+    found = len(asked)
+    prefill(scale, [(*arrays(), 64)], ["sm_90"])
+    assert found == len(asked) == 2
+
+
 def test_a_launch_finds_it(asked):
     prefill(scale, [(*arrays(), 64)], ["sm_90"])
     arguments = scale.classify((*arrays(1 << 16), 64))  # another size that is divisible by 16

@@ -46,8 +46,14 @@ def test_equal_names_are_equal_sizes():
 
 @shows("JIT-4.rank")
 def test_ranks():
-    with pytest.raises(ValueError, match=re.escape("k(): `a` must have 2 axes (M K), got the shape (3,)")):
+    with pytest.raises(ValueError, match=re.escape("k(): `a` must have 2 axes (M K), got the shape (3,)") + "$"):
         function("M K")(zeros(3), zeros(1))
+    for text, shape, how in [("K", (2, 3), "a.reshape(-1)"), ("M K", (4, 2, 3), "a.reshape(-1, a.shape[-1])"),
+                             ("B M K", (5, 4, 2, 3), "a.reshape(-1, *a.shape[-2:])")]:
+        a = zeros(*shape)
+        with pytest.raises(ValueError, match=re.escape(f"got the shape {shape}; {how} joins its first axes")):
+            function(text)(a, zeros(1))
+        assert eval(how).ndim == len(text.split())
     with pytest.raises(ValueError, match=re.escape("`a` must have at least 1 axis (*b K), got the shape ()")):
         function("*b K")(zeros(), zeros(1))
 

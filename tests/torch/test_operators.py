@@ -279,6 +279,8 @@ def test_the_function_of_an_operator():
         ct.launch(None, (2,), operator, (x, y))
     with pytest.raises(TypeError, match="dtype float32"):
         operator(x, out=y.double())
+    ct.testing.assert_matches(operator, lambda x: x + x, (x,))
+    assert operator._arguments_of_kernel((x,))[0].shape == x.shape and operator.launched is kernels.DOUBLE.launched
     for method in (operator.compile, operator.compile_all, operator.profile):
         assert method.__self__ is kernels.DOUBLE
 
