@@ -218,7 +218,8 @@ def _elements(v: np.ndarray | None) -> int:
 
 def _tile_view(i: int, written: bool, v: np.ndarray, a: np.ndarray, convert: Callable | None) -> TileView:
     whole = v.size == a.size and v.flags.c_contiguous and v.dtype == a.dtype
-    return TileView(i, written, v.shape, v.dtype, v.ctypes.data - a.ctypes.data, None if whole else v.strides, convert)
+    offset = v.__array_interface__["data"][0] - a.__array_interface__["data"][0]
+    return TileView(i, written, v.shape, v.dtype, offset, None if whole else v.strides, convert)
 
 
 def _maker(p: Value, x: Any) -> Callable:

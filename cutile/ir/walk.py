@@ -63,7 +63,7 @@ def depths(region: Region) -> dict[Region, int]:
     """This region and all nested ones, each with the number of regions around it (0 for this one)."""
     found, pending = {region: 0}, [region]
     for outer in pending:
-        inner = [nested for n in outer.nodes for nested in regions_of(n)]
+        inner = [nested for n in outer.nodes if type(n) is not Op or n.region is not None for nested in regions_of(n)]
         found.update(dict.fromkeys(inner, found[outer] + 1))
         pending += inner
     return found

@@ -126,7 +126,7 @@ def nested_region(unit: Unit, enclosing: Enclosing, region: Region, tail: type, 
 
     unit.queue.append(lambda: emit_function(unit, enclosing, region, slot, params, (*records, *given, *views), tail,
                                             leaving=leaving, done=done, at=at))
-    return code, tuple_of([*map(unit.value, captured), *map(unit.code.load, records)])
+    return code, tuple_of([*map(unit.code.value, captured), *map(unit.code.load, records)])
 
 
 def emit_function(unit: Unit, enclosing: Enclosing, region: Region, slot: str, params: Sequence[Value],
@@ -226,7 +226,7 @@ class Body:
             return [self.positioned(Expr(breakpoint_call(n)), n)]
         facts, load = self.unit.facts, self.load
         if n in facts.implicit:
-            return [self.positioned(assign(self.unit.temps(n.results), self.unit.value(n.operands[0])), n)]
+            return [self.positioned(assign(self.unit.temps(n.results), self.code.value(n.operands[0])), n)]
         operands, combine = self.operands(n), None
         if n.region is not None:
             combine, operands = self.combine(n, operands)
@@ -288,13 +288,13 @@ class Body:
         if reusable is None or not info(reusable.type.dtype).carried_exactly:
             return call(self.load(".empty_like"), operands) if _is_f32_unary(n) else constant(None)
         others = [x for x, v in zip(operands, n.operands, strict=True) if v is not reusable]
-        return call(self.load(".reusable"), [self.unit.value(reusable), *others])
+        return call(self.load(".reusable"), [self.code.value(reusable), *others])
 
     def operands(self, n: Op) -> list[ast.expr]:
         indices = self.unit.facts.indices
         if n.op.accesses is None:  # it has no tile indices
-            return [self.unit.value(v) for v in n.operands]
-        given = [self.block_index(indices[n, i]) if (n, i) in indices else self.unit.value(v)
+            return list(map(self.code.value, n.operands))
+        given = [self.block_index(indices[n, i]) if (n, i) in indices else self.code.value(v)
                  for i, v in enumerate(n.operands)]
         if n in self.unit.facts.as_stored:
             given[0] = call(self.load(".as_stored"), given[:1])
@@ -349,7 +349,7 @@ class Body:
             sides += [self.unit.ref(code, "side"), captured]
         run = self.load(".branch" if leaving else ".branch_all")
         point = self.unit.ref(MergePoint(ranks_of(n.results), n.span), "point")
-        cond = self.unit.value(n.cond)
+        cond = self.code.value(n.cond)
         return self.assign_outcome(n, n.results, call(run, [self.load(CTX), cond, *sides, point]))
 
     def loop_body(self, n: ir.For | ir.While, views: Sequence[str] = ()) -> list[ast.expr]:

@@ -151,7 +151,8 @@ def _local_reads(nodes: Iterable[Node], constants: Mapping[Value, np.ndarray],
 def _regions(root: Region, nodes: Iterable[Node]) -> Iterator[Region]:
     yield root
     for n in nodes:
-        yield from regions_of(n)
+        if type(n) is not Op or n.region is not None:
+            yield from regions_of(n)
 
 
 # ------------------------------------------------------------------ one function for each fact

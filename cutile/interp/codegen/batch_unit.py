@@ -69,11 +69,8 @@ class Unit:
     def temps(self, values: Iterable[Value]) -> list[str]:
         return list(map(self.code.temp, values))
 
-    def value(self, v: Value) -> ast.expr:
-        return self.code.load(self.code.temp(v))
-
     def loads(self, values: Iterable[Value]) -> ast.expr:
-        return tuple_of(map(self.value, values))
+        return tuple_of(map(self.code.value, values))
 
     def ref(self, obj, hint: str) -> ast.expr:
         return self.code.ref(obj, hint)

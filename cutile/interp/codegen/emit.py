@@ -61,6 +61,7 @@ class EmittedCode:
     _locals: dict[Value, str] = field(default_factory=dict)
     _slots: int = 0
     _loads: dict[str, ast.expr] = field(default_factory=dict)  # shared nodes
+    _values: dict[Value, ast.expr] = field(default_factory=dict)
     _keywords: dict[tuple, ast.keyword] = field(default_factory=dict)
 
     def __post_init__(self):
@@ -118,9 +119,17 @@ class EmittedCode:
             name = self._locals[v] = f".t{len(self._locals)}"
         return name
 
+    def value(self, v: Value) -> ast.expr:
+        """An expression for a value, where nodes are shared."""
+        found = self._values.get(v)
+        if found is None:
+            found = self._values[v] = self.load(self.temp(v))
+        return found
+
     def share(self, v: Value, w: Value) -> None:
         """Keep two values, which are never needed at the same time, in one local."""
         self._locals[v] = self.temp(w)
+        self._values.pop(v, None)
 
     def define(self, name: str, params: Sequence[str], body: list[ast.stmt], filename: str, at: Position, slot: str,
                done: Callable[[FunctionType], None] | None = None) -> None:
