@@ -92,6 +92,7 @@ class Context(Builder):
         # Unrolled loops evaluate these again and again:
         self.literals: dict[ast.expr, Const] = {}  # numbers
         self.members: dict[ast.Attribute, Member] = {}  # attributes of modules
+        self.named_members: dict[tuple[str, str], Member] = {}  # the same, by the names of module and attribute
 
     # -- the recursion
 

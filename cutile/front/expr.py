@@ -267,7 +267,12 @@ def _ifexp(c: Context, s: Scope, node: ast.IfExp) -> Term:
 
 
 def _attribute(c: Context, s: Scope, node: ast.Attribute) -> Term:
-    if (known := c.members.get(node)) is not None and known.still_there(s.globals):
+    known = c.members.get(node)
+    if known is None and type(node.value) is ast.Name and home_of(s, node.value.id) is None \
+            and node.value.id not in s.cells:
+        known = c.named_members.get((node.value.id, node.attr))
+    if known is not None and known.still_there(s.globals):
+        c.members[node] = known
         return known.term
     t = evaluate(c, s, node.value)
     if isinstance(t, Static) and type(t.obj) is types.ModuleType and isinstance(node.value, ast.Name):
@@ -280,7 +285,8 @@ def _member(c: Context, s: Scope, node: ast.Attribute, name: str, module: Static
     term = c.attempt(attributes.attribute, c, module, node.attr)
     if isinstance(term, Static) and home_of(s, name) is None and name not in s.cells \
             and s.globals.get(name) is module.obj:
-        c.members[node] = Member(s.globals, name, module.obj, node.attr, getattr(module.obj, node.attr, MISSING), term)
+        c.members[node] = c.named_members[name, node.attr] = Member(
+            s.globals, name, module.obj, node.attr, getattr(module.obj, node.attr, MISSING), term)
     return term
 
 

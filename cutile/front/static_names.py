@@ -196,24 +196,23 @@ def ensure_constant(value, /):
 
 
 KEYWORDS = {f.__name__: f for f in (static_eval, static_assert, static_iter, static_exception)}
+_NAMES = {id(f): name for name, f in KEYWORDS.items()}
 
 
 def construct_of(s: Scope, node: ast.AST) -> str | None:
     """The static construct that an expression calls, by a global name or an attribute of a module; None for others."""
     if not isinstance(node, ast.Call):
         return None
-    obj = _outside(s, node.func)
-    return next((name for name, f in KEYWORDS.items() if obj is f), None)
+    return _NAMES.get(id(_outside(s, node.func)))
 
 
 def _outside(s: Scope, node: ast.expr) -> Any:
     """The Python object that a dotted name denotes outside the kernel; MISSING for any other expression."""
-    match node:
-        case ast.Name(id=name):
-            return outer_object(s, name)[2] if home_of(s, name) is None else MISSING
-        case ast.Attribute(value=value, attr=name):
-            base = _outside(s, value)
-            return getattr(base, name, MISSING) if isinstance(base, types.ModuleType) else MISSING
+    if isinstance(node, ast.Name):
+        return outer_object(s, node.id)[2] if home_of(s, node.id) is None else MISSING
+    if isinstance(node, ast.Attribute):
+        base = _outside(s, node.value)
+        return getattr(base, node.attr, MISSING) if isinstance(base, types.ModuleType) else MISSING
     return MISSING
 
 

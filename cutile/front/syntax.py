@@ -48,6 +48,8 @@ UNSUPPORTED: dict[type[ast.AST], tuple[str, str | None]] = {
 _LOOKED_AT = {ast.FunctionDef, ast.Lambda, ast.Yield, ast.For, ast.While, ast.Assign, ast.AugAssign, ast.AnnAssign,
               ast.With, ast.Raise, ast.GeneratorExp, ast.Call, ast.JoinedStr}
 
+_LEAVES = (ast.Name, ast.Constant)  # most nodes are; tile code has all of them
+
 # How many arguments static constructs take.
 _STATIC_ARGUMENTS = {"static_eval": (1,), "static_iter": (1,), "static_exception": (1,), "static_assert": (1, 2)}
 
@@ -149,7 +151,8 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
         nonlocal nested
         nested += 1
         for node in nodes:
-            visit(node)
+            if type(node) not in _LEAVES:
+                visit(node)
         nested -= 1
 
     def check_target(t: ast.AST, within: ast.AST) -> None:
