@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
 from cutile._support.opaque import opaque
+from cutile._support.structs import structure
 from cutile.errors import hidden
 from cutile.functions.binding import REQUIRED
 from cutile.runtime import launch as launching
@@ -23,6 +24,18 @@ if TYPE_CHECKING:
 
 _WHY = ("a function made by ct.jit launches a kernel on the memory of its arguments, and traced tensors have none; an "
         "operator made of it, by cutile.torch.op, can be in the graph")
+
+
+@structure(frozen=True)
+class Tracer:
+    """What a compiler that traces Python is to follow in the place of a call.
+
+    asked   says whether one traces; the compiler knows the answer
+    call    is followed: it takes the tile function, the arguments by parameter, and by keyword `out` and `stream`
+    """
+
+    asked: Callable[[], bool]
+    call: Callable[..., Any]
 
 
 def entry(f: TileFunction, first: str | None) -> types.FunctionType:
@@ -36,14 +49,40 @@ def entry(f: TileFunction, first: str | None) -> types.FunctionType:
                      [n for n in f.parameters if not (f.specs[n].constant or f.specs[n].scalar or f.specs[n].number)])
     scope = {"_launching": launching, "_kernel": f.launched, "_plans": f.plans, "_given_plans": f.given_plans,
              "_calls": f.calls, "_type": type, "_missing": f.missing, "_Exception": Exception,
-             "_NotImplemented": NotImplemented, "_required": REQUIRED, "_twice": ValueError(),
-             "__builtins__": {}, "__tracebackhide__": hidden,
-             **{f"_default_{p.name}": p.default for p in f.parameters.values() if p.default is not p.empty}}
+             "_NotImplemented": NotImplemented, "_twice": ValueError(), "__builtins__": {},
+             "__tracebackhide__": hidden, **_defaults(f)}
     made: dict[str, Any] = {}
     exec(_compiled(source, f.__name__), scope, made)
     function = made["__call__"]
     function.__qualname__ = f.__qualname__
     return opaque(_WHY)(function)
+
+
+def traced_entry(f: TileFunction, plain: types.FunctionType, tracer: Tracer) -> types.FunctionType:
+    """The same for a compiler that traces Python: it follows the tracer's function. All other calls are `plain` ones,
+    which are opaque to it.
+    """
+    inputs, positional = list(f.parameters), [p.name for p in f.parameters.values() if p.kind is not p.KEYWORD_ONLY]
+    named = [n for n in inputs if n not in positional]
+    passed = ", ".join([*positional, "*_more", *(f"{n}={n}" for n in [*named, *_options(f.outputs)])])
+    source = "\n".join([
+        f"def __call__({', '.join(_head(list(f.parameters.values()), f.outputs))}):",
+        "    if _asked() and not _more:",
+        f"        return _traced(_self, {{{', '.join(f'{n!r}: {n}' for n in inputs)}}}, "
+        f"{', '.join(f'{n}={n}' for n in _options(f.outputs))})",
+        f"    return _plain(_self, {passed})"])
+    scope = {"_asked": tracer.asked, "_traced": tracer.call, "_plain": plain, **_defaults(f),
+             "__tracebackhide__": hidden}
+    made: dict[str, Any] = {}
+    exec(_compiled(source, f.__name__), scope, made)
+    function = made["__call__"]
+    function.__qualname__ = f.__qualname__
+    return function
+
+
+def _defaults(f: TileFunction) -> dict[str, Any]:
+    return {"_required": REQUIRED,
+            **{f"_default_{p.name}": p.default for p in f.parameters.values() if p.default is not p.empty}}
 
 
 @functools.lru_cache(1000)
@@ -61,18 +100,6 @@ def _source(parameters: Sequence[Parameter], names: Sequence[str], outputs: Sequ
     arrays      the arguments that may be arrays: where one is given for an output, too, the slow way says so
     """
     inputs = [p.name for p in parameters]
-    head, keyword_only = ["_self"], False
-    for p in parameters:
-        if p.kind is p.KEYWORD_ONLY and not keyword_only:
-            keyword_only = True
-            head.append("*")
-        # What is left out is found where arguments are bound, whose errors say what could be done.
-        head.append(f"{p.name}={'_required' if p.default is p.empty else f'_default_{p.name}'}")
-    if "*" in head:
-        head[head.index("*")] = "*_more"
-    else:
-        head.append("*_more")
-    head += ["out=None"] * bool(outputs) + ["stream=None"]
     made = [f"_make_{i}" for i, _ in enumerate(outputs)]
     passed = f"({''.join(f'{n}, ' for n in inputs)}), {'out' if outputs else 'None'}"
     slow = f"_self.slow({passed}, stream)"
@@ -83,7 +110,7 @@ def _source(parameters: Sequence[Parameter], names: Sequence[str], outputs: Sequ
     arguments = [f"_computed_{n} if {n} is _missing else {n}" if n in computed else _value(n, outputs) for n in names]
     asked = first if first is not None else _value(outputs[0], outputs) if outputs else "None"
     result = ", ".join(_value(n, outputs) for n in returned)
-    lines = [f"def __call__({', '.join(head)}):",
+    lines = [f"def __call__({', '.join(_head(parameters, outputs))}):",
              "    if _more:",
              "        raise _self._too_many(_more)",
              *_in_c(outputs, names, arrays, result or "None"),
@@ -107,6 +134,27 @@ def _source(parameters: Sequence[Parameter], names: Sequence[str], outputs: Sequ
              "        raise _error from _error.__cause__",
              f"    return {result or 'None'}"]
     return "\n".join(lines)
+
+
+def _head(parameters: Sequence[Parameter], outputs: Sequence[Any]) -> list[str]:
+    """The parameters of the function, as its source has them."""
+    head, keyword_only = ["_self"], False
+    for p in parameters:
+        if p.kind is p.KEYWORD_ONLY and not keyword_only:
+            keyword_only = True
+            head.append("*")
+        # What is left out is found where arguments are bound, whose errors say what could be done.
+        head.append(f"{p.name}={'_required' if p.default is p.empty else f'_default_{p.name}'}")
+    if "*" in head:
+        head[head.index("*")] = "*_more"
+    else:
+        head.append("*_more")
+    return head + [f"{n}=None" for n in _options(outputs)]
+
+
+def _options(outputs: Sequence[Any]) -> list[str]:
+    """The keywords of all functions."""
+    return ["out", "stream"] if outputs else ["stream"]
 
 
 def _value(name: str, outputs: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ import functools
 import inspect
 import sys
 import warnings
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter
 from typing import Any
@@ -16,7 +17,7 @@ from cutile._support.lru import LruDict
 from cutile.errors import for_users, hidden, is_for_users, refusal
 from cutile.functions import libraries, stored
 from cutile.functions.binding import MISSING, Bound, Planned, bind, check_given, planned
-from cutile.functions.entry import entry
+from cutile.functions.entry import Tracer, entry, traced_entry
 from cutile.functions.out import declared
 from cutile.functions.placement import check_names, named_sizes, placed, sizes_of_outputs
 from cutile.functions.rules import Rule, nearest, of_function, of_sizes
@@ -25,6 +26,7 @@ from cutile.runtime import launch_cache
 from cutile.runtime.kernel import Kernel
 
 LIMIT = 1000  # sizes and dtypes for which a function keeps what a call does
+_functions: weakref.WeakSet[TileFunction] = weakref.WeakSet()
 MANY_FORMS = 8  # compiled forms of a kernel, above which a function warns [JIT-22]
 
 __tracebackhide__ = hidden
@@ -47,6 +49,8 @@ class TileFunction:
         The parameters that a call returns.
     """
 
+    tracer: Tracer | None = None  # of cutile.torch, once it is imported
+
     def __new__(cls, *args: Any, **kwargs: Any) -> TileFunction:
         """Each function has a class of its own, whose `__call__` is written for its parameters."""
         return object.__new__(type(cls.__name__, (cls,), {"__module__": cls.__module__, "__slots__": ()}))
@@ -67,6 +71,7 @@ class TileFunction:
         self._forms: dict[str, set] = {}  # values of constants that calls had
         self._declare()
         self._forget()
+        _functions.add(self)
 
     # -------------------------------------------------------------- declaration
 
@@ -156,7 +161,11 @@ class TileFunction:
     def _write_entry(self) -> None:
         written = entry(self, self._first)
         self.plain = written.__get__(self)  # a call of the function, also where it has an operator
-        type(self).__call__ = written if self.wrap is None else self.wrap(self)  # type: ignore[method-assign]
+        if self.wrap is not None:
+            written = self.wrap(self)
+        elif self.tracer is not None:
+            written = traced_entry(self, written, self.tracer)
+        type(self).__call__ = written  # type: ignore[method-assign]
 
     def inout(self, *names: str) -> TileFunction:
         """Let calls return arguments too: arrays that the kernel writes.
@@ -480,6 +489,13 @@ class TileFunction:
         for part in self.__qualname__.split("."):
             found = getattr(found, part, None)
         return self.__qualname__ if found is self else (_again, (self.kernel, self.given, tuple(sorted(self._inout))))
+
+
+def let_trace(tracer: Tracer) -> None:
+    """Let a compiler that traces Python follow the calls of all functions."""
+    TileFunction.tracer = tracer
+    for f in list(_functions):
+        f._write_entry()
 
 
 def _again(kernel: Kernel, given: dict[str, Any], inout: tuple[str, ...]) -> TileFunction:

@@ -137,7 +137,8 @@ def _state(torch: Any, obj: Any) -> str | None:
     """Why a tensor has no memory that a launch could use, and what to pass instead; None where that is not known."""
     if type(obj).__name__ == "FakeTensor":
         return ("that is fake has a shape and a dtype, but no memory; pass a real one. In a program that torch.export "
-                "or torch.compile traces, import cutile.torch, and launches become operators")
+                "or torch.compile traces, import cutile.torch: launches become operators, and cutile.torch.op makes "
+                "operators of functions")
     if type(obj).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         return f"of class {type(obj).__qualname__} has no memory of its own; pass the tensors that it is made of"
     if torch._C._functorch.is_functorch_wrapped_tensor(obj):

@@ -129,7 +129,25 @@ def _how_to_have_one(function: TileFunction, written: Sequence[str]) -> str:
 
 def _make(name: str, function: TileFunction, formula: gradients.Formula | None, vmap: Callable | None,
           tags: Sequence[torch.Tag], why: str) -> _Operator:
-    """An operator; `why` says what is wrong when it is asked for a gradient that it has not."""
+    """An operator in the place of its function; `why` says what is wrong when it is asked for a gradient that it has
+    not.
+    """
+    operator = _defined(name, function, formula, vmap, tags, why)
+    _replace(_made.get(name), operator)
+    _made[name] = operator
+    function.operator, function.wrap = operator, _calls_of
+    function._write_entry()
+    return operator
+
+
+def without_name(name: str, function: TileFunction) -> _Operator:
+    """An operator for graphs of this process alone; the function stays as it is."""
+    return _defined(name, function, None, None, (), f"{function.__name__} has no gradient")
+
+
+def _defined(name: str, function: TileFunction, formula: gradients.Formula | None, vmap: Callable | None,
+             tags: Sequence[torch.Tag], why: str) -> _Operator:
+    """What PyTorch's registry gets to know of an operator."""
     written = [n for n in function.parameters if n in function.returned]
     operator: Any = torch.library.custom_op(name, results.run(function), mutates_args=written, schema=schema(function),
                                             tags=list(tags))
@@ -143,10 +161,6 @@ def _make(name: str, function: TileFunction, formula: gradients.Formula | None, 
     gradients.register(operator, formula, why, [list(function.parameters).index(n) for n in written])
     if not written:
         operator.register_vmap(vmap or _one_by_one(operator))
-    _replace(_made.get(name), operator)
-    _made[name] = operator
-    function.operator, function.wrap = operator, _calls_of
-    function._write_entry()
     return operator
 
 
