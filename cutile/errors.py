@@ -9,7 +9,9 @@ from __future__ import annotations
 import itertools
 import linecache
 import os
+import sys
 import types
+import warnings
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -229,6 +231,14 @@ def for_users(e: E) -> E:
 def in_package(filename: str) -> bool:
     """Whether a source file is one of cutile."""
     return filename.startswith(_PACKAGE)
+
+
+def warn(message: str) -> None:
+    """Warn at the user's line, below which all frames are those of cutile and of the entries of tile functions."""
+    level, frame = 2, sys._getframe(1)
+    while frame is not None and (in_package(name := frame.f_code.co_filename) or name.startswith("<function ")):
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    warnings.warn(message, stacklevel=level)
 
 
 def _users_frames(tb: types.TracebackType | None) -> types.TracebackType | None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cutile.analysis.aliasing import first_writes
-from cutile.errors import TileTypeError, refusal
+from cutile.errors import TileTypeError, refusal, warn
 from cutile.front.source_text import definition_of
 from cutile.functions.out import LAST, Output
 from cutile.functions.placement import why
@@ -109,11 +108,11 @@ def check_apart(bound: Bound, given: Mapping[str, Any]) -> None:
         for x in bound.arrays:
             if a is x.value and (name, x.name) not in f.warned:
                 f.warned.add((name, x.name))
-                warnings.warn(
+                warn(
                     f"{f.__name__}(): out= is the array that `{x.name}` is, too. The kernel writes to it as `{name}` "
                     f"and reads it as `{x.name}`, so that a block may read what another has written. Pass another "
                     f"array, such as a copy of `{x.name}`. A kernel that is to work in place stores to `{x.name}` "
-                    f"itself, and inout(\"{x.name}\") says so", stacklevel=6)
+                    f"itself, and inout(\"{x.name}\") says so")
 
 
 def in_words(outputs: Sequence[Output]) -> str:

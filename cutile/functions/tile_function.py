@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter
@@ -14,7 +13,7 @@ from typing import Any
 from cutile import settings
 from cutile._support import float_mode
 from cutile._support.lru import LruDict
-from cutile.errors import for_users, hidden, is_for_users, refusal
+from cutile.errors import for_users, hidden, is_for_users, refusal, warn
 from cutile.functions import libraries, stored
 from cutile.functions.binding import MISSING, Bound, Planned, bind, check_given, planned
 from cutile.functions.entry import Tracer, entry, traced_entry
@@ -353,8 +352,8 @@ class TileFunction:
         if most is None or len(self._forms[most]) <= MANY_FORMS:
             return
         kinds, self._forms = len(self._forms[most]), _Uncounted()
-        warnings.warn(f"{self.__name__} was compiled for {kinds} values of `{most}`, each of which is other code; what "
-                      f"varies from call to call should be no constant", stacklevel=6)
+        warn(f"{self.__name__} was compiled for {kinds} values of `{most}`, each of which is other code; what varies "
+             f"from call to call should be no constant")
 
     def launch_arguments(self, values: Mapping[str, Any]) -> tuple[tuple[int, int, int], Kernel, tuple]:
         """Grid, kernel and arguments of the launch that a call makes, with outputs that are allocated for it.
