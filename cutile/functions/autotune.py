@@ -53,8 +53,8 @@ def autotune(configs: Any, *, key: Sequence[str] | None = None, inputs: Any = No
         What is measured. None: the arguments of the call. "zeros", "normal" or "integers": arrays like them. A function
         of the arguments: what it returns.
     reference : function, optional
-        A function of the arguments that returns what the outputs should be. None: all configurations must store the
-        same.
+        A function of the arguments that returns what the outputs should be, or all arrays that the kernel stores to.
+        None: all configurations must store the same.
     check : function, optional
         A function of outputs and expected outputs that raises if they differ too much. Without a reference, what is
         expected is what another configuration stored. None: integers must be equal, floats may differ by what sums in
@@ -88,7 +88,8 @@ def autotune(configs: Any, *, key: Sequence[str] | None = None, inputs: Any = No
 
     Notes
     -----
-    [TUN-1…11] Results are remembered on disk, by the source of the kernel, the configurations, reference and check.
+    [TUN-1…12] Results are remembered on disk, by the source of the kernel, what `ct.jit` was given, the configurations,
+    reference and check.
 
     Examples
     --------

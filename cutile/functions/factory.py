@@ -33,7 +33,7 @@ class Factory:
 
     def __init__(self, function: types.FunctionType, given: Mapping[str, Any]):
         functools.update_wrapper(self, function)
-        self._function, self._given = function, dict(given)
+        self._function, self.given = function, dict(given)
         self._parameters = inspect.signature(function)
         self._lock = threading.RLock()
         self.clear()
@@ -76,7 +76,7 @@ class Factory:
     def _make(self, bound: inspect.BoundArguments) -> TileFunction:
         made = self._function(*bound.args, **bound.kwargs)
         if isinstance(made, TileFunction):
-            if self._given:
+            if self.given:
                 raise TypeError(f"{self._function.__name__} returns a function made by ct.jit, so ct.jit around it "
                                 f"takes no keywords")
             return made
@@ -84,7 +84,7 @@ class Factory:
             raise TypeError(f"{self._function.__name__} must return a kernel, since ct.jit decorates it, but returned "
                             f"{made!r:.100}")
         made._origin = (self, bound.args, bound.kwargs)  # by which another process finds it (tune/trial.py)
-        return TileFunction(made, self._given)
+        return TileFunction(made, self.given)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from cutile.runtime.kernel import Kernel
 from cutile.runtime.restoring import restored
 from cutile.tune.trial import Copied, copied
 
+if TYPE_CHECKING:
+    from cutile.functions.tile_function import TileFunction
+
 SLACK = 2.0**-13  # of the largest element: what sums in another order may differ by
 ULPS = 4  # of the dtype of an output
 PART = 1 << 15  # elements that are compared at once: as float64 they stay in a processor's cache
@@ -29,8 +32,21 @@ MANY, THREADS = 16, 8  # parts from which on threads compare them, and how many
 
 
 @structure(frozen=True)
+class Outputs:
+    """Which parameters a function returns. The elements of those in `fresh` are undetermined before a launch."""
+
+    names: tuple[str, ...] = ()
+    fresh: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(f: TileFunction) -> Outputs:
+        return Outputs(tuple(n for n in f.kernel.names if n in f.returned),
+                       tuple(o.name for o in f.outputs if o.out.fill is None))
+
+
+@structure(frozen=True)
 class Outcome:
-    """Arrays that a launch stored to, as copies in CPU memory.
+    """Arrays that a launch stored to, and those that a function returns, as copies in CPU memory.
 
     missing   by name, where elements are that no block stored; only of arrays that have such elements
     """
@@ -38,6 +54,10 @@ class Outcome:
     names: tuple[str, ...]
     arrays: tuple[np.ndarray, ...]
     missing: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    def only(self, names: Collection[str]) -> Outcome:
+        kept = [(n, a) for n, a in zip(self.names, self.arrays) if n in names]
+        return Outcome(tuple(n for n, _ in kept), tuple(a for _, a in kept), self.missing)
 
     @staticmethod
     def of_arrays(given: Any) -> Outcome:
@@ -82,11 +102,8 @@ def on_host(a: Any) -> np.ndarray:
 # ------------------------------------------------------------------ what a launch stores
 
 
-def outcome_of(kernel: Kernel, grid: Any, args: tuple, stream: Any, fresh: Collection[str] = ()) -> Outcome:
-    """What a launch stores. Afterwards the arrays are as before.
-
-    fresh   outputs whose elements nobody has written before
-    """
+def outcome_of(kernel: Kernel, grid: Any, args: tuple, stream: Any, outputs: Outputs) -> Outcome:
+    """What a launch stores. Afterwards the arrays are as before."""
     try:
         plan, values = launch_plan.find(kernel, args, stream)
     except Exception:
@@ -94,7 +111,8 @@ def outcome_of(kernel: Kernel, grid: Any, args: tuple, stream: Any, fresh: Colle
         raise
     program = plan.program.kernel
     stored = {n for p, n in zip(program.params, program.param_names) if p in written_params(program)}
-    arrays = {n: a for n, a in zip(kernel.names, args) if n in stored and array_of(a) is not None}
+    wanted = stored.union(outputs.names)
+    arrays = {n: a for n, a in zip(kernel.names, args) if n in wanted and array_of(a) is not None}
 
     def run() -> None:
         launching.launch(stream, grid, kernel, args)
@@ -103,7 +121,7 @@ def outcome_of(kernel: Kernel, grid: Any, args: tuple, stream: Any, fresh: Colle
     with restored(plan, values, stream):
         run()
         got = {n: on_host(a) for n, a in arrays.items()}
-    doubtful = {n: arrays[n] for n in got if n in fresh and as_begun(got[n]).any()}
+    doubtful = {n: arrays[n] for n in got if n in outputs.fresh and as_begun(got[n]).any()}
     if not doubtful:
         return Outcome(tuple(got), tuple(got.values()))
     with restored(plan, values, stream):
@@ -148,11 +166,6 @@ def wait(ordinal: int | None, stream: Any) -> None:
         d = driver()
         with d.device(ordinal).current():
             d.ask("the kernel failed", d.api.cuStreamSynchronize(handle(stream)))
-
-
-def fresh_outputs(f: Any) -> tuple[str, ...]:
-    """The outputs of a function whose elements are undetermined before a launch."""
-    return tuple(o.name for o in f.outputs if o.out.fill is None)
 
 
 def copies(args: Any) -> Any:

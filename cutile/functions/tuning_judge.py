@@ -15,7 +15,7 @@ import numpy as np
 
 from cutile._support.structs import replace, structure
 from cutile.errors import refusal
-from cutile.functions.tuning_check import Outcome, agree, differing, elements
+from cutile.functions.tuning_check import Outcome, Outputs, agree, differing, elements
 from cutile.tune.candidates import Candidate
 
 
@@ -54,7 +54,7 @@ class Judge:
     check     compares in the place of `agree`, if it is given
     """
 
-    def __init__(self, name: str, expected: Outcome | None, check: Callable[[Any, Any], Any] | None):
+    def __init__(self, name: str, expected: Outcome | None, check: Callable[[Any, Any], Any] | None = None):
         self.name, self.check = name, check
         self._reference = expected
         self._stored: Outcome | None = None  # what configurations have stored so far, all together
@@ -62,12 +62,13 @@ class Judge:
         self._missing: dict[str, np.ndarray] = {}  # elements that none of them has stored
         self._right: list[Trial] = []  # those that stored all that any of them did
 
-    def hear(self, t: Trial, outcome: Outcome) -> None:
-        """Compare what a configuration stored. ValueError, or what the caller's check raises, if it is wrong, and
-        DisagreementError if nobody knows which one is. Those that were right before may become failures.
+    def hear(self, t: Trial, outcome: Outcome, outputs: Outputs) -> None:
+        """Compare what a configuration stored, of a function with these outputs. ValueError, or what the caller's check
+        raises, if it is wrong, and DisagreementError if nobody knows which one is. Those that were right before may
+        become failures.
         """
         if self._reference is not None:
-            self._against_reference(outcome)
+            self._against_reference(outcome, outputs)
         elif self._stored is None:
             self._stored, self._by, self._missing = outcome, t, dict(outcome.missing)
             self._right.append(t)
@@ -82,9 +83,12 @@ class Judge:
                 f"output have another shape? If these elements are not meant to be stored, declare the output with "
                 f"fill="))
 
-    def _against_reference(self, outcome: Outcome) -> None:
+    def _against_reference(self, outcome: Outcome, outputs: Outputs) -> None:
+        """A reference may return what the function returns, or all arrays that the kernel stores to."""
         want = self._reference
         assert want is not None
+        if len(want.arrays) == len(outputs.names):
+            outcome = outcome.only(outputs.names)
         if self.check is not None:
             self.check(outcome.arrays, want.arrays)
         elif (why := agree(outcome, want)) is not None:

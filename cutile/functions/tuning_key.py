@@ -122,16 +122,26 @@ def _device(ordinal: int) -> str:
 
 
 def _content(tuned: Tuned) -> str:
-    """A digest of what a result depends on besides the inputs: the source of the kernel or factory, the configurations,
-    and what the configurations were compared with and by.
+    """A digest of what a result depends on besides the inputs: the source of the kernel or factory, the declaration of
+    the function, the configurations, and what the configurations were compared with and by.
     """
     f: Any = tuned.function
     function = f.kernel.function if hasattr(f, "kernel") else f.__wrapped__
     s = tuned.settings
-    parts = [_source(function), _source(s.configs) if callable(s.configs) else repr(s.configs)]
-    parts += [f"{what}\n{_source(given)}{_captured(given)}"
-              for what, given in (("reference", s.reference), ("check", s.check)) if given is not None]
+    parts = [_source(function), _text(s.configs), *(f"{n} = {_text(v)}" for n, v in sorted(f.given.items()))]
+    parts += [f"{n} = {_text(v)}" for n, v in (("reference", s.reference), ("check", s.check)) if v is not None]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _text(given: Any) -> str:
+    """What was given to a decorator, in words; functions by their source."""
+    if isinstance(given, Mapping):
+        return "{" + ", ".join(f"{k}: {_text(v)}" for k, v in given.items()) + "}"
+    if isinstance(given, tuple | list):
+        return "(" + ", ".join(map(_text, given)) + ")"
+    if isinstance(given, functools.partial):
+        return f"partial of {_text((given.func, given.args, given.keywords))}"
+    return f"{_source(given)}{_captured(given)}" if callable(given) and not isinstance(given, type) else repr(given)
 
 
 @functools.lru_cache(1000)
@@ -140,7 +150,8 @@ def _source(function: Any) -> str:
         return inspect.getsource(function)
     except (OSError, TypeError):
         code = getattr(function, "__code__", None)
-        return getattr(function, "__qualname__", repr(function)) + ("" if code is None else _code(code))
+        named = next((n for k in ("__qualname__", "__name__") if (n := getattr(function, k, None))), None)
+        return (named or type(function).__qualname__) + ("" if code is None else _code(code))
 
 
 def _code(code: types.CodeType) -> str:

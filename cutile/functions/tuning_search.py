@@ -21,7 +21,7 @@ from cutile._support import trace
 from cutile.errors import refusal
 from cutile.functions import libraries, tuning_model
 from cutile.functions import tuning_spread as spread
-from cutile.functions.tuning_check import Outcome, copies, fresh_outputs, outcome_of
+from cutile.functions.tuning_check import Outcome, Outputs, copies, outcome_of
 from cutile.functions.tuning_inputs import inputs_like
 from cutile.functions.tuning_judge import DisagreementError, Judge, Trial
 from cutile.functions.tuning_key import TuningKey
@@ -85,7 +85,7 @@ class Search:
         self.clocks = Clocks(self.stream, True)
         if self.settings.timeout_s is not None:
             self.clocks.limit_first_runs(self.settings.timeout_s)
-        self.judge = Judge(tuned.__name__, None, None)
+        self.judge = Judge(tuned.__name__, None)
 
     def expected(self) -> Outcome | None:
         """What the reference returns, which gets copies of the arguments; None without one."""
@@ -195,14 +195,14 @@ class Search:
             t.why = f"{type(e).__name__}: {e}"
             return None
         return spread.submit(self.settings.executor,
-                             spread.job(t.config, kernel, grid, args, self.settings.timeout_s, self._fresh(t.config)))
+                             spread.job(t.config, kernel, grid, args, self.settings.timeout_s, self._outputs(t.config)))
 
     def _take(self, t: Trial, found: spread.Measured) -> None:
         """The result of a configuration that another process measured."""
         t.why = found.why
         if found.outcome is not None:
             try:
-                self.judge.hear(t, found.outcome)
+                self.judge.hear(t, found.outcome, self._outputs(t.config))
                 t.us = found.us
             except DisagreementError:
                 raise
@@ -250,7 +250,8 @@ class Search:
             if (why := self._spills(c, args)) is not None:
                 raise RuntimeError(why)
             self.clocks.first_run(c.kernel, c.grid, args)
-            self.judge.hear(t, outcome_of(c.kernel, c.grid, args, self.stream, self._fresh(t.config)))
+            outputs = self._outputs(t.config)
+            self.judge.hear(t, outcome_of(c.kernel, c.grid, args, self.stream, outputs), outputs)
             t.us = min(c.run(args) for _ in range(2))
         except DisagreementError:
             raise
@@ -267,8 +268,8 @@ class Search:
             return f"its code takes {taken.stack} bytes of stack a thread, so registers were spilled"
         return None
 
-    def _fresh(self, config: Config) -> tuple[str, ...]:
-        return fresh_outputs(self.tuned.configured(config)[0])
+    def _outputs(self, config: Config) -> Outputs:
+        return Outputs.of(self.tuned.configured(config)[0])
 
     # -------------------------------------------------------------- the end
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from cutile._support.structs import structure
 from cutile.errors import refusal
-from cutile.functions.tuning_check import Outcome, outcome_of
+from cutile.functions.tuning_check import Outcome, Outputs, outcome_of
 from cutile.runtime.kernel import Kernel
 from cutile.tune.candidates import Candidate, Clocks
 from cutile.tune.trial import Route, copied, here, route_to, stop_if_loading
@@ -22,16 +22,14 @@ RUNS = 2  # whose least time counts
 
 @structure(frozen=True)
 class Job:
-    """A configuration to measure. `args` are copies; `limit` is that of the first run, in seconds, or None; `fresh` are
-    outputs whose elements nobody has written.
-    """
+    """A configuration to measure. `args` are copies; `limit` is that of the first run, in seconds, or None."""
 
     config: dict[str, Any]
     route: Route
     grid: Any
     args: tuple
     limit: float | None
-    fresh: tuple[str, ...] = ()
+    outputs: Outputs
 
 
 @structure(frozen=True)
@@ -44,13 +42,13 @@ class Measured:
 
 
 def job(config: dict[str, Any], kernel: Kernel, grid: Any, args: tuple, limit: float | None,
-        fresh: tuple[str, ...] = ()) -> Job:
+        outputs: Outputs) -> Job:
     """ValueError for a kernel that another process cannot find."""
     route = route_to(kernel)
     if route is None:
         raise refusal(ValueError(f"executor= needs kernels that other processes can import, and {kernel.__qualname__} "
                                  f"is none: define it at the top level of a module, or make it by a factory there"))
-    return Job(config, route, grid, copied(args), limit, fresh)
+    return Job(config, route, grid, copied(args), limit, outputs)
 
 
 def measure(j: Job) -> Measured:
@@ -63,7 +61,7 @@ def measure(j: Job) -> Measured:
         args = here(j.args, gpu=0)
         c = Candidate(j.config, clocks, j.grid, j.route.kernel(), lambda config: args)
         clocks.first_run(c.kernel, c.grid, args)
-        outcome = outcome_of(c.kernel, c.grid, args, None, j.fresh)
+        outcome = outcome_of(c.kernel, c.grid, args, None, j.outputs)
         return Measured(min(c.run(args) for _ in range(RUNS)), outcome)
     except Exception as e:
         return Measured(why=f"{type(e).__name__}: {e}")

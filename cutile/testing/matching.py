@@ -11,7 +11,7 @@ from cutile import settings
 from cutile._support.structs import structure
 from cutile.functions import libraries
 from cutile.functions.profiling import copied_to_host, resolved
-from cutile.functions.tuning_check import copies, elements, fresh_outputs, on_host, outcome_of
+from cutile.functions.tuning_check import Outputs, copies, elements, on_host, outcome_of
 from cutile.runtime.launch import launch
 
 if TYPE_CHECKING:
@@ -195,13 +195,9 @@ class _Call:
         if 0 in self.grid or any(map(libraries.is_jax, flat)):
             return
         stream = next((s for x in flat if (s := libraries.current_stream(x)) is not None), None)
-        fresh = fresh_outputs(self.function)
-        outcome = outcome_of(self.kernel, self.grid, self.arguments, stream, fresh)
-        arrays = dict(zip(self.kernel.names, self.arguments))
-        missing = {n: np.ones(arrays[n].shape, bool) for n in fresh if n not in outcome.names} | dict(outcome.missing)
-        for name, where in missing.items():
-            if where.any():
-                raise AssertionError(f"{self.name}: no block stores {elements(name, where)}. {_advice(outcome, name)}")
+        outcome = outcome_of(self.kernel, self.grid, self.arguments, stream, Outputs.of(self.function))
+        for name, where in outcome.missing.items():
+            raise AssertionError(f"{self.name}: no block stores {elements(name, where)}. {_advice(name, where)}")
 
     def bounds(self) -> tuple[list[np.ndarray], Lost | None]:
         """How far the elements of each output may be from real numbers, and where that became unknown."""
@@ -214,9 +210,9 @@ class _Call:
         return [by_name[n].bound for n in self.returned], found.lost
 
 
-def _advice(outcome: Any, name: str) -> str:
-    if name not in outcome.names:
-        return f"The kernel has no store to `{name}`: an assignment such as `{name} = t` is none, ct.store is"
+def _advice(name: str, where: np.ndarray) -> str:
+    if where.all():
+        return f"Does the kernel call ct.store with `{name}`? An assignment such as `{name} = t` stores nothing"
     return ("Is the grid too small, or does the output have another shape? If these elements are not meant to be "
             "stored, declare the output with fill=")
 

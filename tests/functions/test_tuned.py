@@ -1,5 +1,6 @@
 """ct.autotune: which calls search, what is compared, what is remembered."""
 
+import functools
 import itertools
 import json
 import time
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 import cutile as ct
 from cutile.cli.main import app
 from cutile.functions import tuning_search, tuning_store
+from cutile.functions.tuning_key import _text
 from cutile.tune.candidates import Candidate
 from tests.functions.kernels import scaled_kernel
 from tests.functions.shows import shows
@@ -269,6 +271,46 @@ def test_stored_nan_is_stored():
         assert np.array_equal(f(x), x, equal_nan=x.dtype == np.float32) and not f.last.failures
 
 
+def test_outputs_that_the_kernel_does_not_store_to(tmp_path):
+    @ct.kernel
+    def k(x: ct.Array["N"], y, z, TILE: ct.Constant[int], BOTH: ct.Constant[bool]):
+        t = ct.load(x, ct.bid(0), TILE)
+        ct.store(y, ct.bid(0), t)
+        if BOTH:
+            ct.store(z, ct.bid(0), t + 1)
+
+    def made(*both, **out):
+        f = ct.jit(k, grid="cdiv(N, TILE)", out=(ct.Out("N", name="y"), ct.Out("N", name="z", **out)))
+        return ct.autotune([{"TILE": 4 * (i + 1), "BOTH": b} for i, b in enumerate(both)], quiet=True,
+                           timeout_s=None)(f)
+
+    with pytest.raises(ValueError, match=r"no configuration stores element \[0\] of `z`; there are 100 such elements"):
+        made(False, False)(X)
+    f = made(False, True)
+    assert np.array_equal(f(X)[1], X + 1) and [c["BOTH"] for c, _ in f.last.failures] == [False]
+    with pytest.raises(ValueError, match=r"store different values.*`z`\[0\] is 1.0 with"):
+        made(False, True, fill=0)(X)
+    assert (made(False, False, fill=0)(X)[1] == 0).all()
+
+
+def test_a_reference_need_not_return_what_is_stored_besides(times):
+    """A counter that callers pass; a reference for it may be returned too."""
+    @ct.kernel
+    def k(x: ct.Array["N"], count, y, TILE: ct.Constant[int]):
+        ct.atomic_add(count, 0, TILE)
+        ct.store(y, 0, ct.load(x, 0, TILE))
+
+    f = ct.jit(k, grid=(1,), out=ct.Out("N"))
+    x, count = X[:16], np.zeros(1, np.int32)
+    given = {"quiet": True, "timeout_s": None}
+    for reference in (lambda x, count: x, lambda x, count: (count + 16, x)):
+        g = ct.autotune([{"TILE": 16}], reference=reference, **given)(f)
+        assert g.best(x, count) == {"TILE": 16} and count == 0
+    g = ct.autotune([{"TILE": 16}], reference=lambda x, count: (count, x), **given)(f)
+    with pytest.raises(ValueError, match="`count`.0. is 16 instead of 0"):
+        g.best(x, count)
+
+
 @shows("TUN-5.reference")
 def test_a_reference(times):
     f = tuned([{"TILE": 16}, {"TILE": 4}], kernel=wrong_at_16, reference=reference)
@@ -377,6 +419,35 @@ def test_results_on_disk(times):
     count = len(times["tried"])
     tuned(TILES[:1], kernel=wrong_at_16)(X, 2.0)
     assert len(times["tried"]) > count
+
+
+def test_functions_as_text():
+    """What a key has of a function is the same in each process, and differs where the function does."""
+    class Callable:
+        def __call__(self, x):
+            return x
+
+    made = [eval(text) for text in ("lambda x: x + 1", "lambda x: x + 2", "lambda x: (lambda y: y - 1)(x)",
+                                    "lambda x: (lambda y: y - 2)(x)")]
+    texts = [_text(f) for f in (*made, np.exp, np.log, functools.partial(reference, factor=2),
+                                functools.partial(reference, factor=3), reference, changes, Callable())]
+    assert len(set(texts)) == len(texts) and not any("0x" in t for t in texts)
+    assert _text({"a": [1, "b"], "c": (None, 2.0)}) == "{a: (1, 'b'), c: (None, 2.0)}"
+
+
+@shows("TUN-7.content")
+def test_other_declarations_search_again(times):
+    """Grid, outputs and defaults decide what a launch does, as the kernel does."""
+    def made(grid="cdiv(N, TILE)", **out):
+        f = ct.jit(scaled_kernel, grid=grid, out=ct.Out("N", name="y", **out), defaults={"factor": lambda N: N * 1.0},
+                   name="scaled")
+        return ct.autotune(TILES, quiet=True, timeout_s=None)(f)
+
+    made()(X)
+    for again, f in ((False, made()), (True, made(fill=0)), (True, made(lambda N, TILE: (ct.cdiv(N, TILE),)))):
+        count = len(times["tried"])
+        f(X)
+        assert (len(times["tried"]) > count) is again
 
 
 def test_damaged_results_are_none(times, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 
 import cutile as ct
 from cutile.functions import tuning_spread as spread
+from cutile.functions.tuning_check import Outputs
 from tests.functions.kernels import scaled_kernel
 from tests.functions.shows import shows
 from tests.functions.test_tuned import TILES, X, own_cache, times, tuned, wrong_at_16  # noqa: F401
@@ -24,7 +25,7 @@ def test_other_processes_measure():
         f = tuned(executor=executor)
         assert np.array_equal(f(X, 2.0), X * 2)
         assert len(f.last.times) == 3 and not f.last.failures
-        job = spread.job({"TILE": 4}, scaled_kernel, (25, 1, 1), (X, X.copy(), 2.0, 4), None)
+        job = spread.job({"TILE": 4}, scaled_kernel, (25, 1, 1), (X, X.copy(), 2.0, 4), None, Outputs())
         process, why = executor.submit(process_of_scale, job).result()
         assert process != os.getpid() and not why
 

@@ -184,8 +184,8 @@ def test_an_assignment_is_no_store():
         y = ct.load(x, 0, 16)  # noqa: F841
 
     f = ct.jit(assigns, grid=(1,), out=ct.Out("N"))
-    with pytest.raises(AssertionError, match=r"there are 16 such elements, of 16. The kernel has no store to `y`: an "
-                                             r"assignment such as `y = t` is none"):
+    with pytest.raises(AssertionError, match=r"there are 16 such elements, of 16. Does the kernel call ct.store "
+                                             r"with `y`\? An assignment such as `y = t` stores nothing"):
         assert_matches(f, lambda x: x, (np.ones(16),))
 
 
