@@ -105,6 +105,21 @@ def test_constants(way, value, want):
     constant_is(f, *((want, "int32") if way in (by_if, by_ternary, by_while) else (bool(want), "bool_")))
 
 
+@clause("COND-1.str")
+def test_formatted_strings():
+    """A formatted string is empty where Python's is; a number that is known at run time has digits."""
+    def f(n):
+        def is_true(x):
+            return 1 if x else 0
+
+        empty, full = "", "a"
+        return (is_true(""), is_true(f"{empty}"), is_true(f"{empty}{f'{empty}'}"), is_true("" + f"{empty}"),
+                is_true(f"{full}"), is_true(f"{n}"), is_true(f"{empty}{n}"), is_true(f"{()}"), is_true(f"{None}"),
+                is_true(f"{n:d}"), is_true(f"{empty}b"))
+
+    assert result(f, 3) == [0] * 4 + [1] * 7
+
+
 REFUSED = {
     "tile": lambda a, xs: ct.zeros((2,), ct.int32), "list": lambda a, xs: xs, "array": lambda a, xs: a,
     "view": lambda a, xs: a.tiled_view((2,)), "range": lambda a, xs: range(3),

@@ -328,6 +328,31 @@ def test_what_captured_objects_hold(name):
 
 
 @clause("CONST-4.contents")
+@pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")
+@pytest.mark.parametrize("change", [
+    lambda a: a.__setitem__((1, 2), 8), lambda a: setattr(a, "dtype", np.uint32),
+    lambda a: setattr(a, "shape", (4, 2)), lambda a: setattr(a, "strides", (4, 4)),
+    lambda a: setattr(a.flags, "writeable", False),
+], ids=["value", "dtype", "shape", "strides", "writeable"])
+def test_captured_arrays_whose_layout_changes(change):
+    """The bytes stay where they are, in all but the first."""
+    held = np.zeros((2, 4), np.int32)
+
+    def seen(a):
+        return 8 if a.max() or (a.dtype, a.shape, a.strides, a.flags.writeable) != (
+            np.int32, (2, 4), (16, 4), True) else 0
+
+    @ct.kernel
+    def k(out):
+        ct.store(out, 0, ct.static_eval(seen(held)))
+
+    assert stored(k) == 0
+    assert stored(k) == 0
+    change(held)
+    assert stored(k) == 8
+
+
+@clause("CONST-4.contents")
 @pytest.mark.parametrize("change", [
     lambda t: t.__setitem__(5, 8), lambda t: setattr(t, "data", t.data.double()),
     lambda t: setattr(t, "data", t.data.reshape(2, 4)), lambda t: setattr(t, "data", t.data.flip(0)[::2]),

@@ -310,6 +310,49 @@ def test_ranges_and_closures():
     assert result(f, 4) == [123, 28] and result(f, -4) == [23, 70]
 
 
+@clause("JOIN-6.closure")
+def test_closures_of_one_function_in_loops_and_nested():
+    def f(n):
+        def adding(k, more=0):
+            def deep():
+                return lambda x, y=more: x + k * 10 + y
+
+            return deep()
+
+        def own(x):
+            return x - 1
+
+        g = adding(n)
+        h = own if n > 0 else own
+        for i in range(3):
+            g = adding(g(i)) if i == 1 else adding(g(i), i)
+        return g(5), h(7)
+
+    def plain(n):
+        add = lambda k, more=0: lambda x, y=more: x + k * 10 + y
+        g = add(n)
+        for i in range(3):
+            g = add(g(i)) if i == 1 else add(g(i), i)
+        return [g(5), n and 6]
+
+    assert result(f, 2) == plain(2) and result(f, -1) == plain(-1)
+
+
+@clause("JOIN-2.function")
+def test_closures_of_different_functions():
+    def f(n):
+        def first():
+            return lambda: 1
+
+        def second():
+            return lambda: 2
+
+        g = first() if n > 0 else second()
+        return g()
+
+    rejects("TileTypeError", f, 1)
+
+
 @clause("JOIN-3.never")
 def test_a_name_that_is_assigned_later_only():
     space = module("def f(n):\n    y = x\n    x = 1\n    return y\n")

@@ -25,7 +25,7 @@ from cutile.ir.terms import (
     is_poisoned,
     phrase,
 )
-from cutile.ops import compare
+from cutile.ops import compare, debug
 from cutile.ops._constants import loose
 from cutile.ops._promotion import value_of
 from cutile.types import TileType
@@ -48,7 +48,7 @@ def truth(c: Context, t: Term) -> bool | Value:
         case Tuple():
             return bool(t.items)
         case FString():
-            return any(not isinstance(p, str) or p for p in t.parts)
+            return not debug.is_empty(c, t)
         case Record() | Closure():
             return True
     is_tile = isinstance(t, Leaf) and isinstance(t.type, TileType)

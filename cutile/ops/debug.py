@@ -169,6 +169,11 @@ def _fields(b: Builder, t: FString) -> Parts:
             yield from _fields(b, text_of(b, value))
 
 
+def is_empty(b: Builder, t: FString) -> bool:
+    """Whether a formatted string has no characters. What is known only at run time has some."""
+    return not any(_fields(b, t))
+
+
 def _quoted(parts: Parts) -> Parts:
     """Quote and escape as repr does. Numbers and tiles need no escapes, so the texts decide on the quotes."""
     parts = list(parts)
