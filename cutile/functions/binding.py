@@ -201,10 +201,11 @@ def _one_place(function: TileFunction, arrays: Sequence[Read]) -> None:
         if first is None:
             first, home = a, place
         elif place != home:
+            how = ("make both arrays of JAX, jax.numpy.asarray(x)" if "jax" in (place, home) else
+                   "copy one of them to where the other is")
             kind = ValueError if isinstance(place, int) and isinstance(home, int) else TypeError
             raise refusal(kind(f"{function.__name__}(): the arrays of a call must be on one device, but `{first.name}` "
-                               f"is in {_called(home)} and `{a.name}` is in {_called(place)}; copy one of them to "
-                               f"where the other is"))
+                               f"is in {_called(home)} and `{a.name}` is in {_called(place)}; {how}"))
 
 
 def place_of(a: Read) -> Any:

@@ -23,8 +23,8 @@ def cutile_call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...]) ->
         A function decorated with `ct.kernel`.
     args : tuple
         One argument for each parameter: an array of JAX or NumPy (an input, which the kernel must not store to),
-        OutputPlaceholder, InputOutput, bool, int or float (a bool is passed as int32), anything for a Constant
-        parameter, or a tuple.
+        OutputPlaceholder or jax.ShapeDtypeStruct, InputOutput, bool, int or float (a bool is passed as int32),
+        anything for a Constant parameter, or a tuple.
 
     Returns
     -------

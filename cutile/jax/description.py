@@ -254,6 +254,8 @@ class Reading:
                          for i, (v, s) in enumerate(zip(value, spec.items, strict=False)))
         if spec.is_tuple:
             raise TypeError(f"{where}: its annotation asks for a tuple, got {type(value).__name__}")
+        if isinstance(value, self.jax.ShapeDtypeStruct):
+            value = OutputPlaceholder(value.shape, value.dtype)
         if isinstance(value, np.bool_ | np.integer | np.floating) and not spec.constant:
             value = value.item()
         if isinstance(value, self.jax.Array | np.ndarray | OutputPlaceholder | InputOutput):
@@ -279,7 +281,7 @@ class Reading:
         at = to = None
         if not isinstance(value, OutputPlaceholder):
             at = len(self.inputs)
-            self.inputs.append(self.jax.numpy.asarray(buffer))
+            self.inputs.append(self.jax.numpy.asarray(buffer) if isinstance(buffer, np.ndarray) else buffer)
         if buffer is not value or isinstance(value, OutputPlaceholder):
             to = len(self.outputs)
             self.outputs.append((shape, dtype))
@@ -305,14 +307,15 @@ def sizes(shape: Any, where: str) -> tuple[int, ...]:
     if not isinstance(shape, tuple | list):
         raise TypeError(f"{where}: OutputPlaceholder takes a tuple of sizes, got {shape!r:.100}")
     for n in shape:
+        if isinstance(n, int | np.integer):
+            continue
         if is_traced(n):
             raise TypeError(f"{where}: a size depends on the value of an array, but programs have fixed ones; compute "
                             f"it from shapes, or name what it depends on in static_argnames of jax.jit")
         if isinstance(n, float | np.floating | str | None):
             raise TypeError(f"{where}: sizes are ints, got {shape!r:.100}")
-        if not isinstance(n, int | np.integer):
-            raise NotImplementedError(f"{where}: the shape {shape} has a symbolic dimension, but kernels in programs "
-                                      f"of JAX need numbers; export one program for each size")
+        raise NotImplementedError(f"{where}: the shape {shape} has a symbolic dimension, but kernels in programs of "
+                                  f"JAX need numbers; export one program for each size")
     if any(n < 0 for n in shape):
         raise ValueError(f"{where}: sizes are not negative, got {shape}")
     return tuple(map(int, shape))

@@ -11,7 +11,6 @@ import atexit
 import contextlib
 import os
 import time
-from collections.abc import Iterator
 from typing import Any
 
 from cutile.jax import host
@@ -42,17 +41,11 @@ def _finish() -> None:
     """Wait for what the program holds, and for effects. Errors are not shown: nobody asked for these results."""
     import jax
 
-    while any(map(_pending, _arrays())):
-        time.sleep(PAUSE)
+    with contextlib.suppress(RuntimeError):  # JAX may have no CPU devices
+        while any(_pending(x) for x in jax.live_arrays("cpu") if x.is_fully_addressable):
+            time.sleep(PAUSE)
     with contextlib.suppress(Exception):
         jax.effects_barrier()
-
-
-def _arrays() -> Iterator[Any]:
-    """The arrays on this process' CPU devices."""
-    import jax
-
-    return (x for x in jax.live_arrays("cpu") if x.is_fully_addressable)
 
 
 def _pending(x: Any) -> bool:

@@ -148,6 +148,11 @@ def test_arrays_and_numbers_of_numpy(jit):
     assert np.array_equal(f(), 2 * X) and np.array_equal(X, np.arange(N))
 
 
+def test_outputs_by_shape_and_dtype_as_jax_has_them():
+    y = cutile_call((2,), scale, (X, jax.ShapeDtypeStruct((N,), jnp.bfloat16), 2.0, 4))
+    assert y.dtype == jnp.bfloat16 and np.array_equal(y, 2 * X)
+
+
 # ------------------------------------------------------------------ what JAX traces
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from tests.functions.shows import shows
 
-pytest.importorskip("jax")
+jax = pytest.importorskip("jax")
+from cutile.jax import ending, host  # noqa: E402
 
 START = """
     import atexit, signal, sys
@@ -80,3 +81,46 @@ def test_an_interrupt_while_the_program_ends(tmp_path):
         signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
     """)
     assert (status, out.count("interrupted")) == (0, 2), errors
+
+
+class Handlers:
+    """Some calls that run, and one fewer at each look."""
+
+    def __init__(self, calls):
+        self.calls, self.looks = calls, []
+
+    def close(self):
+        self.looks.append(self.calls)
+        self.calls -= 1
+        return self.looks[-1]
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no platform cpu"), KeyboardInterrupt()])
+def test_calls_are_refused_whatever_happens_before(monkeypatch, error):
+    def fails(*_):
+        raise error
+
+    handlers = Handlers(2)
+    monkeypatch.setattr(jax, "live_arrays", fails)
+    monkeypatch.setattr(host, "used", lambda: True)
+    ending._end(handlers, os.getpid())
+    assert handlers.looks == [2, 1, 0]
+
+
+def test_a_fork_does_not_wait_for_threads_that_it_has_not():
+    handlers = Handlers(2)
+    ending._end(handlers, os.getpid() + 1)
+    assert handlers.looks == []
+
+
+def test_interrupts_stop_what_runs(monkeypatch):
+    handlers, stopped = Handlers(2), []
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ending.time, "sleep", interrupt)
+    monkeypatch.setattr(host, "used", lambda: False)
+    monkeypatch.setattr(host, "stop", lambda: stopped.append(handlers.calls))
+    ending._end(handlers, os.getpid())
+    assert stopped == [1, 0] and handlers.looks == [2, 1, 0]
