@@ -6,21 +6,24 @@ itself, not its subclasses, means a bug of cutile.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import linecache
 import os
 import sys
 import types
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from cutile import settings
 from cutile._support.notebook import cell_name
 from cutile._support.structs import structure
 
 _PACKAGE = os.path.dirname(__file__) + os.sep
 
 E = TypeVar("E", bound=Exception)
+F = TypeVar("F", bound=Callable)
 
 
 class SourceFile(str):
@@ -226,6 +229,34 @@ def for_users(e: E) -> E:
     if e.__cause__ is not None:
         e.__cause__.__traceback__ = _users_frames(e.__cause__.__traceback__)
     return e.with_traceback(_users_frames(e.__traceback__))
+
+
+def for_callers(function: F) -> F:
+    """A function whose errors for users have tracebacks that end at its call."""
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except Exception as e:
+            if settings.get("DEBUG") or not is_for_users(e):
+                raise
+            error = for_users(e)
+        raise error from error.__cause__
+
+    return wrapper  # type: ignore[return-value]
+
+
+def declares(function: F) -> F:
+    """The same for a function by which users declare something: all that it refuses are errors for users."""
+    @functools.wraps(function)
+    def refusing(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except (TypeError, ValueError) as e:
+            refusal(e)
+            raise
+
+    return for_callers(refusing)  # type: ignore[return-value]
 
 
 def in_package(filename: str) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 
 from cutile._support.structs import cached
 from cutile.dtypes import DType
-from cutile.errors import TileTypeError
+from cutile.errors import TileTypeError, declares
 from cutile.front.sizes import sizes_of
 from cutile.ir.terms import Leaf
 from cutile.ops import arithmetic, views
@@ -258,6 +258,8 @@ class Array(Proxy):
     __eq__, __ne__ = _binary("=="), _binary("!=")  # an error, as in tile code; Python would compare the objects
     __hash__ = object.__hash__
 
+    @classmethod
+    @declares
     def __class_getitem__(cls, sizes: Any) -> Any:
         return Annotated[cls, sizes_of(sizes)]
 

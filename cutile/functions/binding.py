@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cutile._support.structs import structure
+from cutile._support.structs import field, structure
 from cutile.dtypes import DType, from_foreign
 from cutile.errors import refusal
 from cutile.front.sizes import Axis, Sizes
@@ -53,6 +53,7 @@ class Bound:
     arrays   those among them, items of lists too
     names    named sizes, and all arguments: what rules read
     origins  of each named size, in words
+    open     named sizes whose value only stands for others, where specs stand for arrays
     """
 
     function: TileFunction
@@ -60,6 +61,7 @@ class Bound:
     arrays: list[Read]
     names: dict[str, Any]
     origins: dict[str, str]
+    open: set[str] = field(default_factory=set)
 
     @property
     def first(self) -> Read | None:
@@ -147,9 +149,17 @@ def bind(function: TileFunction, values: Mapping[str, Any], open: Callable[[Boun
 
 
 def _of_constant(function: TileFunction, name: str) -> str:
+    kind = getattr(function.kernel.function.__annotations__.get(name), "__origin__", int)  # T of ct.Constant[T]
+    if kind is not int:
+        value = _EXAMPLES.get(kind, "...")
+        return (f", a constant of the kernel: give it in the call, or let ct.jit do so, by defaults={{\"{name}\": "
+                f"{value}}}")
     size = [*function.named, "N"][len(function.named) - 1]
     return (f", a constant of the kernel: give it in the call, or let ct.jit do so, by defaults={{\"{name}\": 128}} or "
             f"a function of named sizes, defaults={{\"{name}\": lambda {size}: 1 << ({size} - 1).bit_length()}}")
+
+
+_EXAMPLES = {float: "1e-6", bool: "True", str: '"..."'}
 
 
 def _read(function: TileFunction, name: str, value: Any, needed: bool) -> Read | None:
@@ -171,9 +181,16 @@ def _read(function: TileFunction, name: str, value: Any, needed: bool) -> Read |
             raise refusal(TypeError(f"{function.__name__}(): `{name}`: {e}")) from None
     if found is None:
         if needed:
-            raise refusal(TypeError(f"{function.__name__}(): `{name}` must be an array, got {type_name(value)}"))
+            raise refusal(TypeError(f"{function.__name__}(): `{name}` must be an array, got {type_name(value)}"
+                                    f"{_as_array(value)}"))
         return None
     return Read(name, value, tuple(found.shape), found.dtype, found)
+
+
+def _as_array(value: Any) -> str:
+    if isinstance(value, list | tuple) and value and not isinstance(value[0], str):
+        return "; np.asarray(...) makes an array of it"
+    return ""
 
 
 def read_array(value: Any) -> tuple[tuple[int, ...], str, int | None] | None:
@@ -269,12 +286,20 @@ def _joined(name: str, rank: int, wanted: int) -> str:
 def _bind_name(bound: Bound, a: Read, axis: Axis, position: int, size: Any) -> None:
     name = axis.name
     assert name is not None
+    is_open = position in getattr(a.value, "open", ())
     if name not in bound.origins:
         bound.names[name], bound.origins[name] = size, _origin(a.name, axis, position)
+        if is_open:
+            bound.open.add(name)
     elif bound.names[name] != size and bound.function.checks:
-        raise refusal(ValueError(
-            f"{bound.function.__name__}(): {_origin(a.name, axis, position)} is {size}, but {name} is "
-            f"{bound.names[name]}, {bound.origins[name]}"))
+        here, there = ("left open" if o else n for o, n in ((is_open, size), (name in bound.open, bound.names[name])))
+        raise refusal(ValueError(f"{bound.function.__name__}(): {_origin(a.name, axis, position)} is {here}, but "
+                                 f"{name} is {there}, {bound.origins[name]}{_one_name(here, there, name)}"))
+
+
+def _one_name(here: Any, there: Any, name: str) -> str:
+    """What to write where specs leave one size open and say another, or leave both open under two names."""
+    return "; let both specs give it one number or name" if "left open" in (here, there) else ""
 
 
 def _origin(parameter: str, axis: Axis, position: int) -> str:
@@ -293,10 +318,12 @@ def _check_size(bound: Bound, a: Read, axis: Axis, position: int) -> None:
         raise refusal(ValueError(f"{bound.function.__name__}(): {where} must be {axis.text}, which cannot be computed: "
                                  f"{e}")) from None
     if a.shape[position] != wanted:
-        of = f"{axis.text} = {wanted}" if axis.size.names else axis.text
-        known = "".join(f", {n} = {bound.names[n]} is {bound.origins.get(n, f'the argument `{n}`')}"
-                        for n in sorted(axis.size.names))
-        raise refusal(ValueError(f"{bound.function.__name__}(): {where} must be {of}, got {a.shape[position]}{known}"))
+        is_open = not bound.open.isdisjoint(axis.size.names)
+        of = axis.text if is_open or not axis.size.names else f"{axis.text} = {wanted}"
+        known = "".join(f", {n}{', left open, is' if n in bound.open else f' = {bound.names[n]} is'} "
+                        f"{bound.origins.get(n, f'the argument `{n}`')}" for n in sorted(axis.size.names))
+        got = "an open size" if position in getattr(a.value, "open", ()) else a.shape[position]
+        raise refusal(ValueError(f"{bound.function.__name__}(): {where} must be {of}, got {got}{known}"))
 
 
 def _compare_with_arguments(bound: Bound) -> None:
@@ -325,7 +352,7 @@ def planned(bound: Bound, output: Output) -> Planned:
     wanted = _planned(bound, output)
     sizes = bound.function.specs[output.name].sizes
     if sizes is not None:
-        alone = Bound(bound.function, bound.values, [], dict(bound.names), dict(bound.origins))
+        alone = Bound(bound.function, bound.values, [], dict(bound.names), dict(bound.origins), set(bound.open))
         read = Read(output.name, None, wanted.shape, wanted.dtype, None)
         for _, axis, position in _bind_sizes(alone, read, sizes):
             if bound.function.checks:

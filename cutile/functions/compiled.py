@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
 import os
+import sys
 import time
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -15,11 +18,11 @@ from cutile._support.float_mode import in_usual_mode
 from cutile._support.structs import cached
 from cutile.compilation.array_spec import Sample, samples
 from cutile.compilation.calling_convention import CallingConvention
-from cutile.compilation.derive import constraints_of
 from cutile.compilation.launch_signature import of_launch
 from cutile.compilation.signature import KernelSignature
-from cutile.errors import TileUnsupportedFeatureError, for_users, hidden, is_for_users, refusal
-from cutile.functions import stored
+from cutile.errors import TileUnsupportedFeatureError, for_callers, hidden, refusal
+from cutile.front.source_text import definition_of
+from cutile.functions import accepted, stored
 from cutile.functions.binding import MISSING, Bound, bind, planned
 from cutile.functions.stages import STAGES, Compilation
 from cutile.gpu.cubin_resources import Resources, blocks_held, read
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from cutile.functions.tile_function import TileFunction
 
 VIEWS = tuple(STAGES)
-FORMAT = 1  # of files that `save` writes
+FORMAT = 2  # of files that `save` writes
 _SUFFIXES = {".cubin": None, ".cutile": None, ".tileir": "tileir", ".sass": "sass", ".ir": "ir", ".py": "source",
              ".txt": "resources"}
 
@@ -84,6 +87,10 @@ class CompiledFunction:
     cubin: bytes
     key: str
     seconds: float | None
+    if TYPE_CHECKING:
+        accepts: list[accepted.Accepted]
+        place: tuple[str, str]  # the module of its function, and the function's name there
+        written: str  # the kernel's text, without comments
 
     def text(self, view: str) -> str:
         """Give a view of it.
@@ -112,6 +119,16 @@ class CompiledFunction:
         return self._text(view)
 
     def _text(self, view: str) -> str:
+        raise NotImplementedError
+
+    @for_callers
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function. TypeError where the arguments are of other kinds than those that it was compiled for."""
+        function = self._called()
+        accepted.check(function, self.accepts, function._named(args, kwargs))
+        return function(*args, **kwargs)
+
+    def _called(self) -> TileFunction:
         raise NotImplementedError
 
     def show(self, view: str = "resources") -> None:
@@ -160,24 +177,32 @@ class CompiledFunction:
             Path(path).write_text(self.text(view) + "\n")
 
     @staticmethod
-    def load(path: str | os.PathLike) -> CompiledFunction:
+    def load(path: str | os.PathLike, function: TileFunction | None = None) -> CompiledFunction:
         """Read a file .cutile that `save` wrote.
 
         Parameters
         ----------
         path : path
             The file.
+        function : function, optional
+            The function that calls go to. None: the one that has the name of the one that was compiled, in its module,
+            which a call imports.
 
         Returns
         -------
         CompiledFunction
+            It can be called as the one that was saved. A file has no rules for outputs and grids, so calls need the
+            function.
 
         Raises
         ------
         ValueError
             Another file.
+        TypeError
+            At a call: there is no function made by `ct.jit`, its text is another than the one that was compiled, or
+            the arguments are of other kinds.
         """
-        return _read_archive(path)
+        return _read_archive(path, function)
 
     def __repr__(self) -> str:
         return f"<{self.name} compiled for {self.target}>"
@@ -195,6 +220,8 @@ class Fresh(CompiledFunction):
         self.arguments = kernel.classify(values)
         self.constraints, self.symbol = of_launch(kernel, self.arguments)
         self.hints = kernel.options
+        self.accepts = accepted.accepted(kernel.names, self.arguments, self.constraints)
+        self.place, self.written = (function.__module__, _name_of(function)), _written(kernel)
         self._build()
 
     @cached
@@ -230,18 +257,37 @@ class Fresh(CompiledFunction):
     def _text(self, view: str) -> str:
         return STAGES[view].text(self._compilation)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function. TypeError where the arguments are of other kinds than those that it was compiled for."""
-        check_fits(self, self.function.__signature__.bind(*args, **kwargs).arguments)
-        return self.function(*args, **kwargs)
+    def _called(self) -> TileFunction:
+        return self.function
 
 
 class Stored(CompiledFunction):
     """A function that was loaded from a file."""
 
-    def __init__(self, manifest: Mapping[str, Any], cubin: bytes, texts: Mapping[str, str]):
+    def __init__(self, manifest: Mapping[str, Any], cubin: bytes, texts: Mapping[str, str], path: str,
+                 function: TileFunction | None):
         self.name, self.symbol, self.target = manifest["name"], manifest["symbol"], manifest["target"]
         self.cubin, self.key, self.seconds, self._texts = cubin, "", None, dict(texts)
+        self.accepts = [accepted.from_json(a) for a in manifest["accepts"]]
+        self.place, self.written, self._path, self._function = manifest["place"], manifest["written"], path, function
+        self._same: Any = None  # the function whose text is the one that was compiled
+
+    def _called(self) -> TileFunction:
+        f = found = _at(*self.place) if self._function is None else self._function
+        if found is None:
+            raise refusal(TypeError(f"{self._path!r} has machine code and texts of {'.'.join(self.place)}, which makes "
+                                    f"outputs and grids, and is not there; give it: CompiledFunction.load(path, "
+                                    f"function)"))
+        f = getattr(found, "function", found)  # of a tuned one
+        if not isinstance(getattr(f, "kernel", None), Kernel):
+            raise refusal(TypeError(f"{self._path!r} was compiled of a function made by ct.jit, which {found!r:.100} "
+                                    f"is not"))
+        if f is not self._same:
+            if _written(f.kernel) != self.written:
+                raise refusal(TypeError(f"{self._path!r} was compiled of another text of {f.__name__}; compile it "
+                                        f"anew"))
+            self._same = f
+        return f
 
     @property
     def signature(self) -> KernelSignature:
@@ -260,11 +306,35 @@ class Stored(CompiledFunction):
         return self._texts[view]
 
 
+def _written(kernel: Kernel) -> str:
+    return ast.unparse(definition_of(kernel.function).node)
+
+
+def _name_of(function: TileFunction) -> str:
+    """The name that a function has in its module, which may not be that of its kernel."""
+    there = getattr(sys.modules.get(function.__module__), "__dict__", {})
+    own = function.__qualname__
+    return own if there.get(own) is function else next(
+        (n for n, v in there.items() if v is function or getattr(v, "function", None) is function), own)
+
+
+def _at(module: str, name: str) -> Any:
+    """An object by its name in a module; None if it is not there."""
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError):
+        return None
+    return found
+
+
 # ------------------------------------------------------------------ files
 
 
 def _write_archive(c: CompiledFunction, path: str | os.PathLike) -> None:
-    manifest = {"format": FORMAT, "name": c.name, "symbol": c.symbol, "target": c.target}
+    manifest = {"format": FORMAT, "name": c.name, "symbol": c.symbol, "target": c.target, "place": c.place,
+                "written": c.written, "accepts": [a.as_json() for a in c.accepts]}
     texts = {}
     for view in VIEWS:
         if view != "sass":
@@ -279,14 +349,14 @@ def _write_archive(c: CompiledFunction, path: str | os.PathLike) -> None:
             z.writestr(f"{view}.txt", text)
 
 
-def _read_archive(path: str | os.PathLike) -> Stored:
+def _read_archive(path: str | os.PathLike, function: TileFunction | None) -> Stored:
     try:
         with zipfile.ZipFile(path) as z:
             manifest = json.loads(z.read("manifest.json"))
             if manifest["format"] != FORMAT:
                 raise ValueError(f"{os.fspath(path)!r} was written by another version of cutile")
             texts = {v: z.read(f"{v}.txt").decode() for v in VIEWS if f"{v}.txt" in z.namelist()}
-            return Stored(manifest, z.read("code.cubin"), texts)
+            return Stored(manifest, z.read("code.cubin"), texts, os.fspath(path), function)
     except (zipfile.BadZipFile, KeyError, TypeError, json.JSONDecodeError):
         raise ValueError(f"{os.fspath(path)!r} is no file that save() wrote") from None
 
@@ -298,25 +368,16 @@ def compile_function(f: TileFunction, specs: Sequence[Any], named: Mapping[str, 
                      hints: Mapping[str, Any] | None) -> Fresh:
     """Compile a function for arguments like `specs`; those of `named` are given by name."""
     where = _target(f, target)
-    try:
-        kernel, values = arguments_for(f, specs, named, hints)
-        return Fresh(f, kernel, values, where)
-    except Exception as e:
-        if settings.get("DEBUG") or not is_for_users(e):
-            raise
-        raise for_users(e) from e.__cause__
+    kernel, values = arguments_for(f, specs, named, hints)
+    return Fresh(f, kernel, values, where)
 
 
 def arguments_for(f: TileFunction, specs: Sequence[Any], named: Mapping[str, Any],
                   hints: Mapping[str, Any] | None = None) -> tuple[Kernel, tuple]:
     """The kernel, and sample arguments for all its parameters, outputs too."""
-    given = f.__signature__.bind(*specs, **named)
-    given.apply_defaults()
-    given.arguments.pop("stream", None)
-    given.arguments.pop("out", None)
-    names = list(given.arguments)
-    values = samples(list(given.arguments.values()), [f.specs[n] for n in names])
-    bound = bind(f, {n: dict(zip(names, values))[n] for n in f.parameters}, open=open_sizes(f))
+    given = f._named(specs, named)
+    values = samples([given.get(n, p.default) for n, p in f.parameters.items()], [f.specs[n] for n in f.parameters])
+    bound = bind(f, dict(zip(f.parameters, values)), open=open_sizes(f))
     for o in f.outputs:
         p = planned(bound, o)
         bound.values[o.name] = Sample(p.shape, p.dtype)
@@ -362,46 +423,3 @@ def _target(f: TileFunction, target: str | Target | None) -> Target:
         return driver().device(0).target
     except Exception:
         raise ValueError("compile() needs a target, such as target=\"sm_90\", where there is no GPU") from None
-
-
-def check_fits(c: Fresh, given: Mapping[str, Any]) -> None:
-    """TypeError where arguments are of other kinds than those that a function was compiled for."""
-    f = c.function
-    values = {n: given.get(n, p.default) for n, p in f.parameters.items()}
-    bound = bind(f, values)
-    for o in f.outputs:
-        p = planned(bound, o)
-        bound.values[o.name] = Sample(p.shape, p.dtype)
-    arguments = c.kernel.classify(tuple(bound.values[n] for n in c.kernel.names))
-    for name, was, now in zip(c.kernel.names, c.arguments, arguments):
-        if was.key != now.key:
-            raise TypeError(f"{f.__name__} was compiled for another `{name}`: for {_shown(was)}, got {_shown(now)}")
-    convention = CallingConvention.cutile_python_v2()
-    passed = constraints_of(c.kernel, [a.arg_type for a in arguments], arguments, convention)
-    for name, was, now in zip(c.kernel.names, c.constraints, passed):
-        if (why := _less(was, now)) is not None:
-            raise TypeError(f"{f.__name__} was compiled for another `{name}`: {why}")
-
-
-def _shown(argument: Any) -> str:
-    t = argument.arg_type
-    describe = getattr(t, "describe", None)
-    return describe() if describe is not None else repr(getattr(t, "value", t))
-
-
-def _less(was: Any, now: Any) -> str | None:
-    """What was promised of a parameter and does not hold; None if all does."""
-    for what, holds in (("base_addr_divisible_by", lambda a, b: b % a == 0),
-                        ("shape_divisible_by", lambda a, b: all(y % x == 0 for x, y in zip(a, b))),
-                        ("stride_divisible_by", lambda a, b: all(y % x == 0 for x, y in zip(a, b))),
-                        ("shape_constant", lambda a, b: all(x is None or x == y for x, y in zip(a, b))),
-                        ("stride_constant", lambda a, b: all(x is None or x == y for x, y in zip(a, b)))):
-        a, b = getattr(was, what, None), getattr(now, what, None)
-        if a is None or b is None:
-            continue
-        if what.endswith("divisible_by") and isinstance(b, tuple):
-            constants = getattr(now, what.replace("divisible_by", "constant"))
-            b = tuple(d if c is None else (c or d) for d, c in zip(b, constants))
-        if not holds(a, b):
-            return f"{what.replace('_', ' ')} was {a}, and is {b}"
-    return None

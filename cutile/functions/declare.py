@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import Any
 
 from cutile._support.opaque import opaque
+from cutile.errors import declares
+from cutile.functions.out import Out
 from cutile.functions.rules import nearest
 from cutile.functions.tile_function import TileFunction
+from cutile.runtime.annotations import specs_of
 from cutile.runtime.kernel import Kernel
 
 KEYWORDS = ("grid", "out", "hints", "defaults", "name", "target", "checks")
 
 
 @opaque("ct.jit makes a function of a kernel's source text; make it outside of what is compiled")
+@declares
 def jit(function: Any = None, /, **given: Any) -> Any:
     """Make an ordinary function of a kernel, as a decorator or by a call.
 
@@ -72,7 +77,7 @@ def jit(function: Any = None, /, **given: Any) -> Any:
     for keyword in given:
         if keyword not in KEYWORDS:
             raise TypeError(f"jit() has no keyword {keyword}{nearest(keyword, KEYWORDS)}; it has {', '.join(KEYWORDS)}")
-    return (lambda f: _made(f, given)) if function is None else _made(function, given)
+    return declares(functools.partial(_made, given=given)) if function is None else _made(function, given)
 
 
 def _made(function: Any, given: dict[str, Any]) -> Any:
@@ -86,7 +91,14 @@ def _made(function: Any, given: dict[str, Any]) -> Any:
     if inspect.isfunction(function):
         from cutile.functions.factory import Factory
 
+        if any(s.array or s.constant or s.scalar for s in specs_of(function).values()):
+            raise TypeError(f"{function.__name__} has parameters as a kernel has them, and is none: write @ct.kernel "
+                            f"between @ct.jit(...) and it")
         return Factory(function, given)
     if isinstance(function, TileFunction):
         raise TypeError(f"{function.__name__} is a function made by ct.jit already")
+    if isinstance(function, Out):
+        raise TypeError("ct.jit takes outputs by name: ct.jit(out=ct.Out(...), grid=...)")
+    if isinstance(function, str | tuple | int):
+        raise TypeError(f"ct.jit takes what it is told by name: ct.jit(grid={function!r:.100}, out=...)")
     raise TypeError(f"ct.jit takes a kernel, or a function that returns kernels, not {function!r:.100}")

@@ -48,7 +48,7 @@ def entry(f: TileFunction, first: str | None) -> types.FunctionType:
                      [n for n in f.kernel.names if n in f.returned],
                      [n for n in f.parameters if not (f.specs[n].constant or f.specs[n].scalar or f.specs[n].number)])
     scope = {"_launching": launching, "_kernel": f.launched, "_plans": f.plans, "_given_plans": f.given_plans,
-             "_calls": f.calls, "_type": type, "_missing": f.missing, "_Exception": Exception,
+             "_calls": f.calls, "_type": type, "_tuple": tuple, "_missing": f.missing, "_Exception": Exception,
              "_NotImplemented": NotImplemented, "_twice": ValueError(), "__builtins__": {},
              "__tracebackhide__": hidden, **_defaults(f)}
     made: dict[str, Any] = {}
@@ -125,7 +125,10 @@ def _source(parameters: Sequence[Parameter], names: Sequence[str], outputs: Sequ
              "    except _Exception:",
              "        _grid = None",
              "    if _grid is None:",
-             f"        return {slow}",
+             f"        _outcome = {slow}",
+             "        if _type(_outcome) is _tuple:",
+             "            return _outcome[0]",
+             "        raise _outcome from _outcome.__cause__",  # here, so that the traceback ends here
              "    try:",
              "        _launching.launch("
              f"_stream({asked}) if stream is None else stream, _grid, _kernel, {_tuple(arguments)})",

@@ -40,8 +40,9 @@ def too_many(f: TileFunction, more: Sequence[Any]) -> TypeError:
     if named:
         parts.append(f"{_all(named)} can only be given by name")
     if len(f.outputs) == 1:
-        parts.append(f"`{f.outputs[0].name}` is an output, which the call makes and returns; out= takes an array of "
-                     f"yours instead{why(f.outputs[0].name, f.outputs[0].out)}")
+        name, out = f.outputs[0].name, f.outputs[0].out
+        parts.append(f"`{name}` is an output, which the call makes and returns; out= takes an array of yours instead"
+                     f"{why(name, out) if len(more) == 1 else ''}")
     elif f.outputs:
         parts.append(f"{_all([o.name for o in f.outputs])} are outputs, which the call makes and returns; out= takes "
                      f"arrays of yours instead")

@@ -38,6 +38,12 @@ class Factory:
         self._lock = threading.RLock()
         self.clear()
 
+    @property
+    def _instead_of_kernel(self) -> str:
+        """What to do with it in the place of a kernel, in words."""
+        return (f"and ct.jit has made another object of {self.__name__}: write @ct.jit(...) above, and @ct.kernel "
+                f"next to the function")
+
     def clear(self) -> None:
         """Forget all functions."""
         self._by_call: LruDict[tuple, TileFunction] = LruDict(LIMIT)  # by arguments as written, where they are plain
@@ -58,7 +64,11 @@ class Factory:
         return found
 
     def _find(self, call: tuple, args: tuple, kwargs: dict[str, Any]) -> TileFunction:
-        bound = self._parameters.bind(*args, **kwargs)
+        try:
+            bound = self._parameters.bind(*args, **kwargs)
+        except TypeError as e:
+            raise TypeError(f"{self.__name__}{self._parameters} is a function that returns kernels, for ct.jit: {e}. "
+                            f"If it is a kernel itself, write @ct.kernel between @ct.jit(...) and it") from None
         bound.apply_defaults()
         key = tuple((n, frozen(v)) for n, v in bound.arguments.items())
         with self._lock:

@@ -13,9 +13,9 @@ from typing import Any
 from cutile import settings
 from cutile._support import float_mode
 from cutile._support.lru import LruDict
-from cutile.errors import for_users, hidden, is_for_users, refusal, warn
+from cutile.errors import for_callers, for_users, hidden, is_for_users, refusal, warn
 from cutile.functions import libraries, stored
-from cutile.functions.binding import MISSING, Bound, Planned, bind, check_given, planned
+from cutile.functions.binding import MISSING, REQUIRED, Bound, Planned, bind, check_given, planned
 from cutile.functions.entry import Tracer, entry, traced_entry
 from cutile.functions.out import declared
 from cutile.functions.placement import check_names, named_sizes, placed, sizes_of_outputs
@@ -194,14 +194,14 @@ class TileFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:  # each function's class has its own
         raise NotImplementedError
 
-    def slow(self, inputs: Sequence[Any], out: Any, stream: Any) -> Any:
-        """A call with all checks. What it finds is kept for calls with arrays of the same sizes and dtypes."""
+    def slow(self, inputs: Sequence[Any], out: Any, stream: Any) -> tuple[Any] | Exception:
+        """A call with all checks. What it finds is kept for calls with arrays of the same sizes and dtypes.
+
+        Returns a tuple of what the call returns, or an error for the caller to raise.
+        """
         if not float_mode.usual():
             return float_mode.run(self.slow, inputs, out, stream)
-        outcome = self._outcome(inputs, out, stream)
-        if isinstance(outcome, Exception):
-            raise outcome from outcome.__cause__
-        return outcome[0]
+        return self._outcome(inputs, out, stream)
 
     def _outcome(self, inputs: Sequence[Any], out: Any, stream: Any) -> tuple[Any] | Exception:
         bound, wanted = None, []
@@ -325,6 +325,23 @@ class TileFunction:
             cache.keep_call(self.calls, tuple(passed[n] for n in names), tuple(values[n] for n in names), grid,
                             names.index(asked), *source, recipes)
 
+    def _named(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of a call by name. TypeError where there are too few or too many, or one has no such name."""
+        from cutile.functions.explanation import too_many  # loaded when it is needed
+
+        order = [n for n, p in self.parameters.items() if p.kind is not p.KEYWORD_ONLY]
+        if len(args) > len(order):
+            raise too_many(self, args[len(order):])
+        given = dict(zip(order, args))
+        for n, v in named.items():
+            if n not in self.parameters and n not in ("out", "stream"):
+                raise refusal(TypeError(f"{self.__name__}() has no argument {n}{nearest(n, list(self.parameters))}"))
+            if n in given:
+                raise refusal(TypeError(f"{self.__name__}() got two values for the argument `{n}`"))
+            given[n] = v
+        left = {n: REQUIRED for n, p in self.parameters.items() if p.default is p.empty and n not in given}
+        return {**given, **left}
+
     def _too_many(self, more: Sequence[Any]) -> TypeError:
         from cutile.functions.explanation import too_many  # loaded when it is needed
 
@@ -393,6 +410,7 @@ class TileFunction:
 
     # -------------------------------------------------------------- without running it
 
+    @for_callers
     def compile(self, *specs: Any, target: Any = None, hints: Mapping[str, Any] | None = None, **named: Any) -> Any:
         """Compile for arguments of these kinds, without running anything. No GPU is needed.
 
@@ -424,6 +442,7 @@ class TileFunction:
 
         return compile_function(self, specs, named, target, hints)
 
+    @for_callers
     def compile_all(self, configs: Sequence[Any], specs: Sequence[Any] = (), *, targets: Sequence[Any] | None = None,
                     threads: int | None = None, errors: str = "raise", quiet: bool = True) -> list[Any]:
         """Compile for many configurations at once, and for each of some targets.
@@ -469,6 +488,11 @@ class TileFunction:
 
     def __repr__(self) -> str:
         return f"<tile function {self.__module__}.{self.__qualname__}{self.__signature__}>"
+
+    @property
+    def _instead_of_kernel(self) -> str:
+        """What to do with it in the place of a kernel, in words."""
+        return f"got {self.__name__}, a function made by ct.jit; its kernel is {self.__name__}.kernel"
 
     @property
     def _instead_of_launch(self) -> str:

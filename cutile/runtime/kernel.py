@@ -159,7 +159,8 @@ class Kernel:
         if (space := declaration(fn)) is not None:
             fn = space.fn
         if not isinstance(fn, types.FunctionType):
-            raise TypeError(f"@ct.kernel needs a Python function, got {type(fn).__name__}")
+            instead = getattr(fn, "_instead_of_kernel", None)  # of objects that functions/ makes
+            raise TypeError(f"@ct.kernel needs a Python function, {instead or f'got {type(fn).__name__}'}")
         self = functools.update_wrapper(object.__new__(cls), fn)
         remember(fn)
         self._fn = fn

@@ -39,7 +39,7 @@ def test_specs():
     assert scaled.compile(ct.ArraySpec("n", ct.float32), 2.0, TILE=8, target="sm_90").cubin
     with pytest.raises(TypeError, match="numbers are passed as bool_, int32, int64, float32, not float16"):
         scaled.compile(ct.ArraySpec("n", ct.float32), ct.float16, target="sm_90")
-    with pytest.raises(TypeError, match="missing a required argument: 'factor'"):
+    with pytest.raises(TypeError, match=r"scaled\(\) needs the argument `factor`$"):
         scaled.compile(ct.ArraySpec("n", ct.float32), target="sm_90")
 
 
@@ -77,6 +77,33 @@ def test_open_sizes():
         f.compile(ct.ArraySpec("3 N", ct.float32), target="sm_90")
     with pytest.raises(TypeError, match="the constant `M` follows from M"):
         f.compile(ct.ArraySpec("M 3", ct.float32), target="sm_90")
+
+
+@pytest.mark.parametrize("x, w, message", [
+    ("M 1000", "N", "axis 0 is left open, but N is 1000, the size of `x` along axis 1; let both specs give it one"),
+    ("M N", "K", "axis 0 is left open, but N is left open, the size of `x` along axis 1; let both"),
+    ("M N", "1000", "axis 0 is 1000, but N is left open, the size of `x` along axis 1; let both"),
+    ("M 8", "9", "axis 0 is 9, but N is 8, the size of `x` along axis 1$")])
+def test_sizes_of_specs_that_differ(x, w, message):
+    @ct.kernel
+    def k(x: ct.Array["M N"], w: ct.Array["N"], y):
+        ct.store(y, 0, ct.load(w, 0, 4))
+
+    f = ct.jit(k, grid=(1,), out=ct.Out("N"))
+    with pytest.raises(ValueError, match=message):
+        f.compile(ct.ArraySpec(x, ct.float32), ct.ArraySpec(w, ct.float32), target="sm_90")
+
+
+@pytest.mark.parametrize("out, got", [("N", "got an open size, N, left open, is the size of `x`"),
+                                      ("8", "got 8, N, left open, is the size of `x`")])
+def test_expressions_of_open_sizes(out, got):
+    @ct.kernel
+    def k(x: ct.Array["N"], w: ct.Array["2*N"], y):
+        ct.store(y, 0, ct.load(w, 0, 4))
+
+    f = ct.jit(k, grid=(1,), out=ct.Out("N"))
+    with pytest.raises(ValueError, match=rf"the size of `w` along axis 0 must be 2\*N, {got}"):
+        f.compile(ct.ArraySpec("N", ct.float32), ct.ArraySpec(out, ct.float32), target="sm_90")
 
 
 @shows("CPL-1.same")

@@ -80,10 +80,50 @@ def test_a_factory_without_a_kernel():
 
 
 @shows("JIT-3.other")
-@pytest.mark.parametrize("wrong", [3, np.zeros(3), int])
+@pytest.mark.parametrize("wrong", [3.5, np.zeros(3), int])
 def test_anything_else(wrong):
     with pytest.raises(TypeError, match="a kernel, or a function that returns kernels"):
         ct.jit(wrong, grid=(1,))
+
+
+def body(x: ct.Array["M N"], y):
+    ct.store(y, (ct.bid(0), 0), ct.load(x, (ct.bid(0), 0), (1, 4)))
+
+
+def unannotated(x, y):
+    ct.store(y, (ct.bid(0), 0), ct.load(x, (ct.bid(0), 0), (1, 4)))
+
+
+WHAT = {"grid": "M", "out": ct.Out("M N")}
+
+
+@shows("JIT-3.order")
+@pytest.mark.parametrize("wrong, message", [
+    (lambda: ct.kernel(ct.jit(**WHAT)(body)), r"^body has parameters as a kernel has them, and is none: write "
+                                              r"@ct.kernel between @ct.jit\(\.\.\.\) and it$"),
+    (lambda: ct.kernel(ct.jit(**WHAT)(unannotated)), r"another object of unannotated: write @ct.jit\(\.\.\.\) above"),
+    (lambda: ct.jit(**WHAT)(body), "body has parameters as a kernel has them, and is none"),
+    (lambda: ct.jit(**WHAT)(unannotated)(X), r"^unannotated\(x, y\) is a function that returns kernels, for ct.jit: "
+                                             r"missing .*'y'. If it is a kernel itself, write @ct.kernel between"),
+    (lambda: ct.kernel(ct.jit(ct.kernel(body), **WHAT)), "got body, a function made by ct.jit; its kernel is body.k"),
+    (lambda: ct.jit(ct.Out("M")), r"takes outputs by name: ct.jit\(out=ct.Out\(...\), grid=...\)"),
+    (lambda: ct.jit("M N"), r"takes what it is told by name: ct.jit\(grid='M N', out=...\)"),
+    (lambda: ct.jit((3,)), r"ct.jit\(grid=\(3,\), out=...\)")])
+def test_decorators_that_are_missing_or_in_another_order(wrong, message):
+    with pytest.raises(TypeError, match=message):
+        wrong()
+
+
+@pytest.mark.parametrize("declare", [
+    lambda: ct.jit(grids=1), lambda: ct.jit(ct.kernel(body), grid="M,"), lambda: ct.jit(grid="M*")(ct.kernel(body)),
+    lambda: ct.Out("M", fill="0"), lambda: ct.Array["M,N"], lambda: ct.jit(ct.kernel(body), grid="M")(X[0], 3),
+    lambda: ct.jit(ct.kernel(body), **WHAT)(), lambda: ct.jit(ct.kernel(body), **WHAT)(X, X),
+    lambda: ct.jit(ct.kernel(body), **WHAT).compile(target="sm_90")])
+def test_tracebacks_end_at_the_call(declare):
+    with pytest.raises((TypeError, ValueError)) as e:
+        declare()
+    here = [t.name for t in e.traceback]
+    assert here[1] == "<lambda>" and len(here) == 3, here  # this test, the call, and one frame of cutile
 
 
 def test_a_function_made_already():
