@@ -168,9 +168,10 @@ Errors of a kernel are subclasses of `ct.TileError`. cutile raises the first one
 does not have (a list, `import`) comes before errors of types in the same function. The text shows all errors of the
 kernel, and `.errors` holds them. `.loc` says where the error is (file, line, columns, and the calls that led there),
 `.help` what to write instead. An error of class `TileInternalError` itself is a bug of cutile. A wrong argument of a
-launch is a plain TypeError, ValueError or OverflowError that names the parameter. A traceback ends at your
-call, and shows of cutile only the function that you called; pytest leaves that out too. `CUTILE_DEBUG=1` shows all
-frames.
+launch, of a function by `ct.jit` or of its declaration is a plain TypeError, ValueError or OverflowError that names the
+parameter. A tool that is not installed is a FileNotFoundError with the command that installs it. A traceback ends at
+your call, and shows of cutile only the function that you called; pytest leaves that out too. `CUTILE_DEBUG=1` shows
+all frames.
 
 In programs of JAX, errors of a kernel and of its arguments come while JAX traces, as above; below them JAX adds a line
 on frames that it removed. What goes wrong while a compiled program runs, such as a failed `ct.assert_`, is a
