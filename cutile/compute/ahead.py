@@ -2,6 +2,9 @@
 
 A blob has what the object was made for, as JSON, and cubins. Which kernels its calls may launch follows from plans for
 sample counts: what they depend on of a count changes at powers of two, and with whether a tile divides it.
+
+The blob of an object that runs through another package has the bytes of that package besides. They are taken where the
+same version of it is installed, and the cubins elsewhere [DLG-4].
 """
 
 from __future__ import annotations
@@ -65,7 +68,7 @@ def serialize(obj: Algorithm) -> bytes:
     if not isinstance(obj, Algorithm):
         raise TypeError(f"serialize() takes an object that make_… gave, not {type(obj).__name__}")
     if obj.blob is None:
-        obj.blob = _packed(obj.own(), _capabilities(obj))
+        obj.blob = _packed(obj, _capabilities(obj))
     return obj.blob
 
 
@@ -160,12 +163,16 @@ def _packed(obj: Algorithm, capabilities: tuple) -> bytes:
     import json
     import zlib
 
+    theirs = obj.delegated_part(capabilities)
+    obj = obj.own()
     codes = ahead.codes(_launches(obj), capabilities) if capabilities else {}
     flat = [(name, *ahead.as_plain(code)) for name, found in codes.items() for code in found]
     said = {"algorithm": type(obj).__name__, "options": _plain(obj.options), "made": _plain(obj.made),
             "kinds": {name: _plain(kind) for name, kind in obj.kinds.items()}, "capabilities": capabilities,
-            "codes": [(name, facts, symbol, len(code)) for name, facts, symbol, code in flat]}
-    body = zlib.compress(b"\0".join([json.dumps(said).encode(), b"".join(code for *_, code in flat)]), 6)
+            "codes": [(name, facts, symbol, len(code)) for name, facts, symbol, code in flat],
+            "delegated": theirs and [theirs[0], len(theirs[1])]}
+    code = b"".join([*(code for *_, code in flat), theirs[1] if theirs else b""])
+    body = zlib.compress(b"\0".join([json.dumps(said).encode(), code]), 6)
     return _first_line(body) + body
 
 
@@ -207,6 +214,9 @@ def _made_of(said: dict, code: bytes, blob: bytes) -> Algorithm:
     obj.capabilities, obj.made = tuple(map(tuple, said["capabilities"])), _from_plain(said["made"])
     obj.kinds.update({name: _from_plain(kind) for name, kind in said["kinds"].items()})
     obj.blob, obj.carried = blob, ahead.carry(codes) if codes else None
+    if said["delegated"]:
+        made_by, size = said["delegated"]
+        obj = obj.with_delegated_part(made_by, code[at:at + size])
     return obj
 
 

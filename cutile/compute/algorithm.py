@@ -142,6 +142,14 @@ class Algorithm:
         """An equal object whose calls run kernels of this language alone."""
         return self
 
+    def delegated_part(self, capabilities: tuple[tuple[int, int], ...]) -> tuple[str, bytes] | None:
+        """Of an object that runs through another package, the version of the package and its bytes of the object."""
+        return None
+
+    def with_delegated_part(self, made_by: str, blob: bytes) -> Algorithm:
+        """The object with such bytes; one that runs kernels of this language where this package cannot take them."""
+        return self
+
     # -------------------------------------------------------------- for algorithms
 
     def check(self, **made: Any) -> None:

@@ -22,13 +22,13 @@ from cutile import settings
 from cutile.compute.algorithm import WIDE, Algorithm
 from cutile.compute.arrays import NOWHERE
 from cutile.compute.iterators.memory import ArrayIterator
-from cutile.compute.pairs import SortOrder
 from cutile.compute.plans import Plan
 from cutile.compute.value_types import Number, storage
 from cutile.runtime.scratch import Current, stream_handle
 
 INTEGERS = (ct.int8, ct.int16, ct.int32, ct.int64, ct.uint8, ct.uint16, ct.uint32, ct.uint64)
 NUMBERS = (*INTEGERS, ct.float16, ct.float32, ct.float64)
+OFFSETS = (ct.int32, ct.int64)
 MISSING = "CUTILE_COMPUTE=cccl, but {}: pip install 'cutile[compute]', or CUTILE_COMPUTE=own"
 
 
@@ -76,20 +76,6 @@ def backend(name: str | None = None) -> str:
 _choices: list[str] = []  # the last one, if there was any
 
 
-class Delegating(Algorithm):
-    """The base of algorithms that may run through cuda-cccl. The last of its options is `chosen()`."""
-
-    @property
-    def backend(self) -> str:  # type: ignore[override]
-        """The way that calls take where cuda-cccl takes the arguments: "own" or "cccl"."""
-        return self.options[-1]
-
-    def own(self) -> Delegating:
-        found = copy.copy(self)
-        found.options = (*self.options[:-1], "own")
-        return found
-
-
 def chosen() -> str:
     """ "cccl" where sorts may run through it, else "own"."""
     if not _choices and settings.untouched("COMPUTE", "BACKEND"):
@@ -122,30 +108,94 @@ def trouble() -> str | None:
     return found if isinstance(found, str) else None
 
 
-def delegated(plan: Plan, name: str, order: SortOrder, items: dict[str, Any], offsets: dict[str, Any], dtypes: tuple,
-              given: dict[str, Any]) -> bool:
-    """Put a call of a sort of cuda.compute into a plan, if it takes the arguments; whether it does.
+class Delegating(Algorithm):
+    """The base of algorithms that may run through cuda-cccl. The last of their options is `chosen()`.
 
-    items, offsets   arguments of make_… and of the call by name: pairs of an operand, or None, and a number of items
-    dtypes  that items may have
-    given   other arguments of the call
-    ImportError where CUTILE_COMPUTE demands the package, and it cannot be imported.
+    theirs     the name of the sort in cuda.compute
+    dtypes     that items may have there
+    their_blob  of an object that came as bytes: what makes their object, without a compiler
     """
-    many = max(n for _, n in (items | offsets).values())
-    if plan.on_host or many >= WIDE or not (_plain(items, dtypes) and _plain(offsets, (ct.int32, ct.int64))):
-        return False
-    package = _package()
-    if isinstance(package, str):
-        if backend() == "cccl":
-            raise ImportError(MISSING.format(package))
-        return False
-    operands = items | offsets
-    pieces = [it.state(n) for it, n in operands.values() if it is not None]
-    make = functools.partial(getattr(package, f"make_{name}"), order=package.SortOrder[order.name])
-    there = {key: None if it is None else (storage(it.value_type), n) for key, (it, n) in operands.items()}
-    calls = _Calls(make, there, given, plan.device)
-    plan.call_on_stream(calls, [*pieces, plan.array(calls.nbytes(plan.addresses(pieces)), ct.uint8)])
-    return True
+
+    theirs: str
+    dtypes: tuple
+    their_blob: bytes | None = None
+
+    @property
+    def backend(self) -> str:  # type: ignore[override]
+        """The way that calls take where cuda-cccl takes the arguments: "own" or "cccl"."""
+        return self.options[-1]
+
+    def own(self) -> Delegating:
+        return self._with("own")
+
+    def _with(self, backend: str) -> Delegating:
+        found = copy.copy(self)
+        found.options = (*self.options[:-1], backend)
+        return found
+
+    def delegated(self, plan: Plan, items: dict[str, Any], offsets: dict[str, Any], given: dict[str, Any]) -> bool:
+        """Put a call of the sort of cuda.compute into a plan, if it takes the arguments; whether it does.
+
+        items, offsets   arguments of make_… and of the call by name: pairs of an operand, or None, and a number of
+                         items
+        given   other arguments of the call
+        ImportError where CUTILE_COMPUTE demands the package, and it cannot be imported.
+        """
+        many = max(n for _, n in (items | offsets).values())
+        if plan.on_host or many >= WIDE or not (_plain(items, self.dtypes) and _plain(offsets, OFFSETS)):
+            return False
+        package = _package()
+        if isinstance(package, str):
+            if backend() == "cccl":
+                raise ImportError(MISSING.format(package))
+            return False
+        operands = items | offsets
+        pieces = [it.state(n) for it, n in operands.values() if it is not None]
+        there = {name: None if it is None else (storage(it.value_type), n) for name, (it, n) in operands.items()}
+        calls = _Calls(self._maker(package), there, given, plan.device)
+        plan.call_on_stream(calls, [*pieces, plan.array(calls.nbytes(plan.addresses(pieces)), ct.uint8)])
+        return True
+
+    def _maker(self, package: ModuleType) -> Callable:
+        """What makes an object of cuda.compute of its operands."""
+        if self.their_blob is not None:
+            blob = self.their_blob
+            return lambda **operands: package.deserialize(blob)
+        return functools.partial(getattr(package, f"make_{self.theirs}"),
+                                 order=package.SortOrder[self.options[0].name])
+
+    def delegated_part(self, capabilities: tuple[tuple[int, int], ...]) -> tuple[str, bytes] | None:
+        package = _package() if self.backend == "cccl" and not self.options[1] and capabilities else ""
+        types = {name: kind and _dtype_of(kind, OFFSETS if "offsets" in name else self.dtypes)
+                 for name, kind in self.kinds.items()}
+        if isinstance(package, str) or False in types.values():
+            return None
+        operands = {name: t and package.ProxyArray(t) for name, t in types.items()}
+        made = self._maker(package)(**operands, compute_capability=list(capabilities))
+        return version(), package.serialize(made)
+
+    def with_delegated_part(self, made_by: str, blob: bytes) -> Delegating:
+        if made_by != version() or isinstance(_package(), str):
+            return self.own()
+        found = self._with("cccl")
+        found.their_blob = blob
+        return found
+
+
+def _dtype_of(kind: Any, dtypes: tuple) -> Any:
+    """NumPy's dtype of an array of this kind; False for what is no array of one of the dtypes."""
+    name, t, *_ = kind
+    return storage(t) if name == "array" and isinstance(t, Number) and t.dtype in dtypes else False
+
+
+def version() -> str:
+    """The version of cuda-cccl that is installed; "" without one."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("cuda-cccl")
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def _plain(operands: dict[str, Any], dtypes: tuple) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import cutile as ct
 from cutile.compute.algorithm import is_wide, kernels_for, position
-from cutile.compute.delegation import NUMBERS, Delegating, chosen, delegated
+from cutile.compute.delegation import NUMBERS, Delegating, chosen
 from cutile.compute.initial import Initial
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ARRAYS, ArrayIterator
@@ -104,6 +104,8 @@ def _moving(source: Items, target: Items, digits: _Digits, wide: bool) -> Any:
 class RadixSort(Delegating):
     """Options: the order; whether the input may be overwritten, as with a DoubleBuffer; and `chosen()`."""
 
+    theirs, dtypes = "radix_sort", NUMBERS
+
     takes = {"d_in_keys": INPUT, "d_out_keys": OUTPUT, "d_in_values": optional(INPUT),
              "d_out_values": optional(OUTPUT), "num_items": COUNT, "begin_bit": VALUE, "end_bit": VALUE}
 
@@ -142,7 +144,7 @@ class RadixSort(Delegating):
                  "d_out_values": (out_values, n)}
         given = {"num_items": n, "begin_bit": begin_bit, "end_bit": end_bit}
         there = backend == "cccl" and n and shifts and not double
-        if there and delegated(plan, "radix_sort", order, items, {}, NUMBERS, given):
+        if there and self.delegated(plan, items, {}, given):
             return
         if not shifts and not double:
             shifts = [(0, 0)]  # which moves each item to where it is

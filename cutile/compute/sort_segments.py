@@ -10,7 +10,7 @@ from typing import Any
 
 import cutile as ct
 from cutile.compute.algorithm import check_count, is_wide, kernels_for, position
-from cutile.compute.delegation import INTEGERS, Delegating, chosen, delegated
+from cutile.compute.delegation import INTEGERS, Delegating, chosen
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ARRAYS
 from cutile.compute.lanes import EACH, FEW, Keys, joined
@@ -142,6 +142,8 @@ def _merging(source: Items, target: Items, keys: Keys, wide: bool) -> Any:
 class SegmentedSort(Delegating):
     """Options: the order; whether the input may be overwritten, as with a DoubleBuffer; and `chosen()`."""
 
+    theirs, dtypes = "segmented_sort", INTEGERS
+
     takes = {"d_in_keys": INPUT, "d_out_keys": OUTPUT, "d_in_values": optional(INPUT),
              "d_out_values": optional(OUTPUT), "num_items": COUNT, "num_segments": COUNT, "start_offsets_in": INPUT,
              "end_offsets_in": INPUT}
@@ -182,7 +184,7 @@ class SegmentedSort(Delegating):
         offsets = {"start_offsets_in": (starts, segments), "end_offsets_in": (ends, segments)}
         given = {"num_items": n, "num_segments": segments}
         there = backend == "cccl" and not double and in_values is None
-        if there and delegated(plan, "segmented_sort", order, items, offsets, INTEGERS, given):
+        if there and self.delegated(plan, items, offsets, given):
             return
         wide = is_wide(max(2 * n, segments), *source.parts, *target.parts, starts, ends)
         size, lanes = HOST_LANES if plan.on_host else LANES, n // EACH + segments

@@ -44,9 +44,26 @@ class Package(types.ModuleType):
         super().__init__("cuda.compute")
         self.calls: list[dict] = []
         self.made: list[tuple] = []
+        self.blobs: list[tuple] = []
 
-    def make_radix_sort(self, *, d_in_keys, d_out_keys, d_in_values, d_out_values, order):
+    def make_radix_sort(self, *, d_in_keys, d_out_keys, d_in_values, d_out_values, order, compute_capability=None):
         self.made.append((threading.get_ident(), order, d_in_keys.dtype, d_in_values and d_in_values.dtype))
+        if compute_capability is not None:
+            return self.made[-1][1:], compute_capability
+        return self.radix_sort(order)
+
+    def ProxyArray(self, dtype):
+        return types.SimpleNamespace(dtype=dtype)
+
+    def serialize(self, made):
+        self.blobs.append(made)
+        return b"blob %d\0" % len(self.blobs)
+
+    def deserialize(self, blob):
+        (order, *_), _ = self.blobs[int(blob[5:-1]) - 1]
+        return self.radix_sort(order)
+
+    def radix_sort(self, order):
 
         def run(*, temp_storage, d_in_keys, d_out_keys, d_in_values, d_out_values, num_items, begin_bit=None,
                 end_bit=None, stream=None):
@@ -206,11 +223,42 @@ def test_the_package_is_looked_for(monkeypatch):
     delegation._package.cache_clear()
 
 
-def test_blobs_have_kernels_of_this_language(package):
-    made = compute.make_radix_sort(ProxyArray("u1"), ProxyArray("u1"), None, None, SortOrder.ASCENDING,
-                                   compute_capability=90)
-    again = compute.deserialize(compute.serialize(made))
-    assert made.backend == "cccl" and again.backend == "own" and package.driver.built
+def test_blobs(package, monkeypatch):
+    """They have their bytes, which the same version takes, and kernels of this language, which run elsewhere."""
+    monkeypatch.setattr(delegation, "version", lambda: "1.2.1")
+    made = compute.make_radix_sort(ProxyArray("i4"), ProxyArray("i4"), ProxyArray("f8"), ProxyArray("f8"),
+                                   SortOrder.DESCENDING, compute_capability=[90, 100])
+    blob = compute.serialize(made)
+    assert package.driver.built and package.blobs == [
+        ((Order.DESCENDING, KEYS.dtype, np.dtype(np.float64)), [(9, 0), (10, 0)])]
+    out, moved = Cuda(np.zeros(N, np.int32)), Cuda(np.zeros(N))
+
+    def sorted_by(again):
+        compute.clear_all_caches()
+        args = Cuda(KEYS), out, Cuda(np.arange(N, dtype=float)), moved, N
+        again(Cuda(np.zeros(again(None, *args), np.uint8)), *args)
+
+    again = compute.deserialize(blob)
+    before = len(package.made)
+    sorted_by(again)
+    assert again.backend == "cccl" and len(package.made) == before and len(package.calls) == 1
+    assert out.array.tolist() == sorted(KEYS, reverse=True) and again.serialize() == blob
+    for other in (lambda: "1.3.0", lambda: ""):
+        monkeypatch.setattr(delegation, "version", other)
+        again = compute.deserialize(blob)
+        sorted_by(again)
+        assert again.backend == "own" and len(package.calls) == 1 and package.driver.launches
+
+
+def test_blobs_without_bytes_of_theirs(package):
+    """What their sorts do not take, and what is to run here."""
+    for keys, inputs in ((ProxyArray("?"), None), (ProxyArray("i4"), DoubleBuffer(ProxyArray("i4"), ProxyArray("i4")))):
+        made = compute.make_radix_sort(inputs or keys, None if inputs else keys, None, None, SortOrder.ASCENDING,
+                                       compute_capability=90)
+        assert compute.deserialize(compute.serialize(made)).backend == "own"
+    compute.backend("own")
+    made = compute.make_radix_sort(ProxyArray("i4"), ProxyArray("i4"), None, None, SortOrder.ASCENDING, 90)
+    assert compute.deserialize(compute.serialize(made)).backend == "own" and not package.blobs
 
 
 def test_documentation():
