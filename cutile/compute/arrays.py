@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
@@ -11,11 +12,24 @@ from cutile.compute.complex_numbers import fields_of
 from cutile.compute.value_types import COMPLEX, Number, ValueType, storage, value_type
 from cutile.dtypes import DType, info, int32, int64
 from cutile.runtime.array_ref import ArrayRef, ref_of
-from cutile.runtime.arrays import NoArrayError
-from cutile.runtime.launch_key import find_reader
+from cutile.runtime.arrays import NoArrayError, read_torch
+from cutile.runtime.launch_cache import reader_on_gpu
+from cutile.runtime.launch_key import READERS, find_reader
 from cutile.types import ArrayType
 
 NOWHERE = 1 << 20  # the address of arrays that stand for others
+
+
+ON_GPU: dict[type, Callable[[Any], Any] | None] = {}  # C code that reads tensors in GPU memory, by their class
+
+
+def read_in_c(value: Any) -> None:
+    """Have C code read tensors of the class of `value` from now on, if it can."""
+    cls = type(value)
+    if find_reader(cls) is read_torch:
+        ON_GPU[cls] = reader_on_gpu(value)
+    elif cls in READERS:  # other libraries that are known
+        ON_GPU[cls] = None
 
 
 class Held:

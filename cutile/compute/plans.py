@@ -17,7 +17,7 @@ import numpy as np
 
 from cutile import settings
 from cutile._support.lru import LruDict
-from cutile.compute.arrays import NOWHERE, DeviceArray, Held, Piece, Temporary
+from cutile.compute.arrays import NOWHERE, ON_GPU, DeviceArray, Held, Piece, Temporary
 from cutile.compute.captured import Capturing
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import Stored
@@ -197,17 +197,10 @@ class Plan:
             root: Any = storage if whole == 1 else storage.view(np.uint8) if storage.flags.c_contiguous else storage
             contiguous = storage.flags.c_contiguous
         else:
-            key: list = []
-            values: list = []
-            try:
-                find_reader(type(storage))(storage, key, values)
-            except Exception:
-                raise TypeError(f"argument `temp_storage`: expected an array or None, got "
-                                f"{type(storage).__name__}") from None
-            (part,), (root,) = key, values
+            part, root = _read_storage(storage)
             if isinstance(root, np.ndarray):
                 return self._checked(root.reshape(-1))
-            have, contiguous, device = _bytes_there(part)
+            have, contiguous, device = _known.get(part) or _bytes_there(storage, part)
             pointer = root
         if have < self.nbytes:
             raise ValueError(f"argument `temp_storage` has {have} bytes, and {self.nbytes} are needed; ask for another "
@@ -235,20 +228,36 @@ def _memory(device: int | None) -> str:
     return "host memory" if device is None else f"the memory of GPU {device}"
 
 
-_known: LruDict[tuple, tuple[int, bool, int]] = LruDict(1000)
+_known: LruDict[Any, tuple[int, bool, int]] = LruDict(1000)  # of temporary storage, by its part of a key
 
 
-def _bytes_there(part: tuple) -> tuple[int, bool, int]:
-    """The size in bytes of an array in GPU memory, whether it is contiguous, and its GPU, from its part of a key."""
-    found = _known.get(part)
-    if found is None:
-        ref = ref_of(part, 256)
-        step, contiguous = 1, True
-        for n, s in zip(ref.shape[::-1], ref.strides[::-1], strict=True):
-            contiguous = contiguous and (n == 1 or s == step)
-            step *= n
-        found = ref.size * ref.itemsize, contiguous, part[GPU]
-        _known.keep(part, found)
+def _read_storage(storage: Any) -> tuple[Any, Any]:
+    """Its part of a key, and its address or the NumPy array that it is."""
+    if (read := ON_GPU.get(type(storage))) is not None and (found := read(storage)) is not NotImplemented:
+        return found
+    return _read_slowly(storage)
+
+
+def _read_slowly(storage: Any) -> tuple[tuple, Any]:
+    key: list = []
+    values: list = []
+    try:
+        find_reader(type(storage))(storage, key, values)
+    except Exception:
+        raise TypeError(f"argument `temp_storage`: expected an array or None, got {type(storage).__name__}") from None
+    return key[0], values[0]
+
+
+def _bytes_there(storage: Any, part: Any) -> tuple[int, bool, int]:
+    """The size in bytes of an array in GPU memory, whether it is contiguous, and its GPU."""
+    said, _ = _read_slowly(storage)
+    ref = ref_of(said, 256)
+    step, contiguous = 1, True
+    for n, s in zip(ref.shape[::-1], ref.strides[::-1], strict=True):
+        contiguous = contiguous and (n == 1 or s == step)
+        step *= n
+    found = ref.size * ref.itemsize, contiguous, said[GPU]
+    _known.keep(part, found)
     return found
 
 

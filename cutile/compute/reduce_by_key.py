@@ -10,6 +10,7 @@ from typing import Any
 
 import cutile as ct
 from cutile.compute.algorithm import Algorithm, check_count, is_wide
+from cutile.compute.blocks import put_one
 from cutile.compute.compaction import Begins, check_counter, nothing_kernel, predicate
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operators import Operator, OpKind
@@ -44,6 +45,7 @@ class _AtEnds:
     out_keys: Any
     out_values: Any
     counter: Any
+    number: Any
 
     def put(self, state, place, scanned):
         index, runs, keys = place.index(), scanned[0], self.keys.tile(state[0], place)
@@ -51,7 +53,9 @@ class _AtEnds:
         equal = self.begins.equal((keys, self.keys.at(state[0], index + 1, inner)), inner)
         self.out_keys.put_at(state[1], runs - 1, keys, self.begins(self.keys, state[0], place, keys))
         self.out_values.put_at(state[2], runs - 1, scanned[1], last | (inner & ~equal))
-        self.counter.put_at(state[3], ct.zeros((place.size,), ct.int32), runs, last)
+        if (place.i + 1) * place.size >= place.n:  # the last tile
+            many = ct.max(ct.where(index < place.n, runs, 0))
+            put_one(self.counter, state[3], 0, self.number, many)
 
 
 class _Pairs(IteratorBase):
@@ -80,7 +84,7 @@ class _Ends(IteratorBase):
 
     def writer(self) -> Any:
         keys, *outs = self.children
-        return _AtEnds(keys.reader(), self._begins, *(out.writer() for out in outs))
+        return _AtEnds(keys.reader(), self._begins, *(out.writer() for out in outs), self.value_type.parts[0])
 
     def state(self, n: int | None) -> Any:
         keys, *outs = self.children

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cutile._support.lru import LruDict
-from cutile.compute.arrays import line_of, parts_on_gpu
+from cutile.compute.arrays import ON_GPU, line_of, parts_on_gpu, read_in_c
 from cutile.compute.captured import capturing
 from cutile.compute.initial import FromMemory, Initial, initial_value
 from cutile.compute.iterators.base import IteratorBase
@@ -18,8 +18,6 @@ from cutile.compute.iterators.values import bits_of, bits_of_float, bits_of_int,
 from cutile.compute.operators import operator
 from cutile.compute.value_types import StructValue, ValueType
 from cutile.dtypes import DType
-from cutile.runtime.arrays import read_torch
-from cutile.runtime.launch_cache import reader_on_gpu
 from cutile.runtime.launch_key import find_reader
 
 
@@ -38,12 +36,9 @@ class Role(NamedTuple):
     writes: bool = False
 
 
-_ON_GPU: dict[type, Callable[[Any], Any] | None] = {}  # C code that reads tensors in GPU memory, by their class
-
-
 def _read_array(value: Any, key: list, roots: list) -> None:
     cls = type(value)
-    if (read := _ON_GPU.get(cls)) is not None and (found := read(value)) is not NotImplemented:
+    if (read := ON_GPU.get(cls)) is not None and (found := read(value)) is not NotImplemented:
         part, root = found
         key.append(part)
         roots.append(root)
@@ -67,8 +62,8 @@ def _read_array(value: Any, key: list, roots: list) -> None:
             roots[-1] = line_of(roots[-1])
         elif type(roots[-1]) is not int or type(key[-1]) is not tuple:
             raise TypeError  # a number, or an array that NumPy cannot hold
-        elif cls not in _ON_GPU and find_reader(cls) is read_torch:
-            _ON_GPU[cls] = reader_on_gpu(value)
+        elif cls not in ON_GPU:
+            read_in_c(value)
 
 
 def _read_output(value: Any, key: list, roots: list) -> None:

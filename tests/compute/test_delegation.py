@@ -69,7 +69,7 @@ class Package(types.ModuleType):
                 end_bit=None, stream=None):
             if temp_storage is not None:
                 self.calls.append({"items": num_items, "bits": (begin_bit, end_bit), "bytes": temp_storage.nbytes,
-                                   "stream": stream.__cuda_stream__()})
+                                   "stream": stream and stream.__cuda_stream__()})
                 at = np.argsort(_memory(d_in_keys) * (1 if order is Order.ASCENDING else -1), kind="stable")
                 _memory(d_out_keys)[:] = _memory(d_in_keys)[at]
                 if d_in_values is not None:
