@@ -105,7 +105,8 @@ def put_one(writer, state, position, type, value):
     writer.put_at(state, ct.full((1,), position, ct.int32), one, ct.full((1,), True, ct.bool_))
 
 
-def put_first(writer, state, n, type, value):
-    """Store one value, of scalars, as the first of n items. In host memory this takes less time than `put_one`."""
-    one = type.nest(tuple(ct.reshape(x, (1,)) for x in ct.static_iter(type.flat(value))))
-    writer.put(state, Place(0, 1, n, True), one)
+def put_item(writer, state, i, n, type, value):
+    """Store one value, of scalars, as item number i of n. In host memory this takes less time than `put_one`."""
+    numbers = type.flat(value)
+    one = type.nest(tuple(ct.reshape(x, (1,)) for x in ct.static_iter(numbers)))
+    writer.put(state, Place(i, 1, n, True), one)

@@ -9,7 +9,7 @@ from typing import Any
 
 import cutile as ct
 from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, position, power_below
-from cutile.compute.blocks import Combined, put_first, put_one
+from cutile.compute.blocks import Combined, put_item, put_one
 from cutile.compute.initial import Initial, ints
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.values import constant_reader
@@ -102,7 +102,7 @@ def _folding_kernel(items: IteratorBase, out: IteratorBase, ufunc: Ufunc, first:
             place = Place(ct.astype(n // small, ct.int32), small, n, False)
             masked = ufunc.only(place.mask(), t.cast(reader.tile(source, place)), total)
             total = combine(total, ufunc.folded(masked))
-        put_first(writer, target, n, t, combine(initial.value(before), total) if first else total)
+        put_item(writer, target, 0, n, t, combine(initial.value(before), total) if first else total)
 
     return fold_tiles
 

@@ -10,7 +10,7 @@ from typing import Any
 import cutile as ct
 from cutile.compute import host_scan
 from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, position
-from cutile.compute.blocks import Combined, put_one
+from cutile.compute.blocks import Combined, put_item, put_one
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operators import Operator
 from cutile.compute.plans import Plan
@@ -23,7 +23,7 @@ TILE = 1024  # items of a tile
 HOST_TILE = 32  # in host memory, where a scan goes through a tile item by item, for many tiles at once
 
 
-def _sums(items: IteratorBase, sums: IteratorBase, combine: Combined, wide: bool) -> Any:
+def _sums(items: IteratorBase, sums: IteratorBase, combine: Combined, wide: bool, on_host: bool) -> Any:
     """A kernel that combines the items of each tile, in their order."""
     reader, writer, t = items.reader(), sums.writer(), combine.type
 
@@ -31,7 +31,11 @@ def _sums(items: IteratorBase, sums: IteratorBase, combine: Combined, wide: bool
     def sum_tiles(source: items.annotation(wide), target: sums.annotation(wide), n: position(wide),
                   size: ct.Constant[int], whole: ct.Constant[bool]):
         i = ct.bid(0)
-        put_one(writer, target, i, t, combine.in_order(t.cast(reader.tile(source, Place(i, size, n, whole)))))
+        result = combine.in_order(t.cast(reader.tile(source, Place(i, size, n, whole))))
+        if on_host:
+            put_item(writer, target, i, n, t, result)
+        else:
+            put_one(writer, target, i, t, result)
 
     return sum_tiles
 
@@ -111,7 +115,7 @@ def _scan(plan: Plan, items: IteratorBase, out: IteratorBase, levels: list, size
     sums = levels[0] if levels else None
     key = items.kind, op.key, combine.type, wide
     if sums is not None:
-        kernel = kernels_for(("scan sums", *key), _sums, items, sums, combine, wide)
+        kernel = kernels_for(("scan sums", *key, plan.on_host), _sums, items, sums, combine, wide, plan.on_host)
         plan.launch(sizes[1], kernel, items.state(n), sums.state(None), n, size, n % size == 0)
         _scan(plan, sums, sums, levels[1:], sizes[1:], op, combine, begin, begin is None, size)
     key = "scan", *key, out.kind, sums is None, None if begin is None else begin.kind, inclusive
