@@ -23,7 +23,7 @@ from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import Stored
 from cutile.compute.operators import Operator
 from cutile.compute.overlaps import Alike, Apart, Line, layout, shared
-from cutile.compute.steps import Call, CallOnStream, FromRoot, Part, Place, Step
+from cutile.compute.steps import ArrayInPlan, Call, CallOnStream, FromRoot, Part, Step
 from cutile.compute.value_types import Number, ValueType
 from cutile.dtypes import DType, info, uint8
 from cutile.errors import TileError, TileSanitizerError, for_users, is_refusal
@@ -130,7 +130,7 @@ class Plan:
 
     def _template(self, arg: Any) -> Any:
         if isinstance(arg, Piece | Temporary):
-            return Part(self._positions[id(arg.array)], arg._replace(array=Place(self.device)))
+            return Part(self._positions[id(arg.array)], arg._replace(array=ArrayInPlan(self.device)))
         if isinstance(arg, Held):
             return FromRoot(self._positions[id(arg)])
         return tuple(map(self._template, arg)) if type(arg) is tuple else arg

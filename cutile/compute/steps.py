@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cutile.compute.plans import Plan
 
 
-class Place:
+class ArrayInPlan:
     """What is left of an array in a plan."""
 
     __slots__ = ("device",)
