@@ -1,9 +1,9 @@
 """Which configurations of a search are right [TUN-5].
 
 With a reference each configuration is compared with what it returned. Without one they are compared with each other,
-and none of them is trusted: all that ran must store the same. One that leaves elements of an output which another
-stores is wrong, whichever came first. Where two of them store different values, nobody can say which is right, and the
-search ends with an error; so it does where no configuration stores some element.
+and none of them is trusted. One that leaves elements of an output which another stores is wrong, whichever came first.
+The others must store the same: where two of them store different values, nobody can say which is right, and the search
+ends with an error; so it does where no configuration stores some element.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cutile._support.structs import replace, structure
+from cutile._support.structs import structure
 from cutile.errors import refusal
 from cutile.functions.tuning_check import Outcome, Outputs, agree, differing, elements
 from cutile.tune.candidates import Candidate
@@ -42,10 +42,6 @@ class Trial:
         self.us, self.why = float("inf"), why
 
 
-class DisagreementError(ValueError):
-    """Configurations store different values, and there is no reference."""
-
-
 class Judge:
     """Compares what configurations store.
 
@@ -57,27 +53,30 @@ class Judge:
     def __init__(self, name: str, expected: Outcome | None, check: Callable[[Any, Any], Any] | None = None):
         self.name, self.check = name, check
         self._reference = expected
-        self._stored: Outcome | None = None  # what configurations have stored so far, all together
-        self._by: Trial | None = None  # the last one that added to these
-        self._missing: dict[str, np.ndarray] = {}  # elements that none of them has stored
+        self._missing: dict[str, np.ndarray] | None = None  # elements that none has stored; None before the first
         self._right: list[Trial] = []  # those that stored all that any of them did
+        self._stored: Outcome | None = None  # by the first of these
+        self._dispute: ValueError | None = None  # about which of these stores other values
 
     def hear(self, t: Trial, outcome: Outcome, outputs: Outputs) -> None:
         """Compare what a configuration stored, of a function with these outputs. ValueError, or what the caller's check
-        raises, if it is wrong, and DisagreementError if nobody knows which one is. Those that were right before may
-        become failures.
+        raises, if it is wrong. Those that were right before may become failures.
         """
         if self._reference is not None:
             self._against_reference(outcome, outputs)
-        elif self._stored is None:
-            self._stored, self._by, self._missing = outcome, t, dict(outcome.missing)
-            self._right.append(t)
         else:
-            self._against_others(t, outcome, self._stored)
+            self._must_have_stored_all(t, outcome)
+            if self._stored is None:
+                self._stored = outcome
+            elif self._dispute is None:
+                self._dispute = self._disagreement(t, outcome, self._stored)
+            self._right.append(t)
 
     def close(self) -> None:
-        """ValueError for elements that no configuration stored, if there were some that ran."""
-        for name, where in self._missing.items() if self._right else ():
+        """ValueError if configurations that lack nothing disagree, and for elements that none of them stored."""
+        if self._dispute is not None:
+            raise self._dispute
+        for name, where in (self._missing or {}).items() if self._right else ():
             raise refusal(ValueError(
                 f"{self.name}: no configuration stores {elements(name, where)}. Is the grid too small, or does the "
                 f"output have another shape? If these elements are not meant to be stored, declare the output with "
@@ -94,58 +93,51 @@ class Judge:
         elif (why := agree(outcome, want)) is not None:
             raise ValueError(why)
 
-    def _against_others(self, t: Trial, outcome: Outcome, stored: Outcome) -> None:
-        self._must_agree(t, outcome, stored)
-        for name, before in list(self._missing.items()):
-            new = before & ~outcome.missing.get(name, np.zeros_like(before))
-            if new.any():
-                self._add(t, outcome, name, new)
+    def _must_have_stored_all(self, t: Trial, outcome: Outcome) -> None:
+        """ValueError for a configuration that lacks what another one stores. If it stores what the right ones so far
+        lack, these are wrong.
+        """
+        before = outcome.missing if self._missing is None else self._missing
+        self._missing = {n: both for n, where in before.items()
+                         if n in outcome.missing and (both := where & outcome.missing[n]).any()}
+        for name, where in before.items():
+            if (new := _but(where, self._missing.get(name))).any():
+                for other in self._right:
+                    other.fail(f"no block stores {elements(name, new)}. {t.config} stores to them")
+                self._right, self._stored, self._dispute = [], None, None
         for name, where in outcome.missing.items():
-            lacks = where & ~self._missing.get(name, np.zeros_like(where))
-            if lacks.any():
+            if (lacks := _but(where, self._missing.get(name))).any():
                 raise ValueError(f"no block stores {elements(name, lacks)}. Other configurations store to them")
-        self._right.append(t)
 
-    def _must_agree(self, t: Trial, outcome: Outcome, stored: Outcome) -> None:
-        assert self._by is not None
-        first = self._right[0] if self._right else self._by
+    def _disagreement(self, t: Trial, outcome: Outcome, stored: Outcome) -> ValueError | None:
+        """An error if a configuration stores other values than the first right one; None if it does not."""
+        first = self._right[0]
         shapes = [a.shape for a in outcome.arrays], [a.shape for a in stored.arrays]
         if outcome.names != stored.names or shapes[0] != shapes[1]:
-            raise self._disagreement(f"{t.config} stores to {_arrays(outcome)}, {first.config} to {_arrays(stored)}")
-        if self.check is not None:
-            if outcome.missing or self._missing:
-                return
-            try:
+            return self._dispute_of(f"{t.config} stores to {_arrays(outcome)}, {first.config} to {_arrays(stored)}")
+        if self.check is None:
+            d = differing(outcome, stored, self._missing)
+            return d and self._dispute_of(f"`{d.name}`{list(d.index)} is {d.got} with {t.config} and {d.want} with "
+                                          f"{first.config}; {d.how_many}")
+        try:
+            if not self._missing:
                 self.check(outcome.arrays, stored.arrays)
-            except Exception as e:
-                raise self._disagreement(f"check= refuses what {t.config} stores beside {first.config}: "
-                                         f"{type(e).__name__}: {e}") from e
-            return
-        aside = {n: outcome.missing.get(n, False) | self._missing.get(n, False)
-                 for n in {*outcome.missing, *self._missing}}
-        found = differing(outcome, stored, aside)
-        if found is not None:
-            raise self._disagreement(f"`{found.name}`{list(found.index)} is {found.got} with {t.config} and "
-                                     f"{found.want} with {first.config}; {found.how_many}")
+        except Exception as e:
+            found = self._dispute_of(f"check= refuses what {t.config} stores beside {first.config}: "
+                                     f"{type(e).__name__}: {e}")
+            found.__cause__ = e
+            return found
+        return None
 
-    def _disagreement(self, how: str) -> DisagreementError:
-        return refusal(DisagreementError(
+    def _dispute_of(self, how: str) -> ValueError:
+        return refusal(ValueError(
             f"{self.name}: its configurations store different values, and without reference= nobody can say which are "
             f"right, so none is kept. {how}. Give ct.autotune reference=, a function of the arguments that returns "
             f"what is right" + ("" if self.check is not None else ", and check= where results may differ by more")))
 
-    def _add(self, t: Trial, outcome: Outcome, name: str, new: np.ndarray) -> None:
-        """Elements that this configuration stores, and none before did: those before are wrong."""
-        assert self._stored is not None
-        for other in self._right:
-            other.fail(f"no block stores {elements(name, new)}. {t.config} stores to them")
-        self._right, self._by = [], t
-        arrays = tuple(np.where(new, got, have) if n == name else have
-                       for n, got, have in zip(outcome.names, outcome.arrays, self._stored.arrays))
-        self._stored = replace(self._stored, arrays=arrays)
-        left = self._missing.pop(name) & ~new
-        if left.any():
-            self._missing[name] = left
+
+def _but(where: np.ndarray, without: np.ndarray | None) -> np.ndarray:
+    return where if without is None else where & ~without
 
 
 def _arrays(outcome: Outcome) -> str:

@@ -23,7 +23,7 @@ from cutile.functions import libraries, tuning_model
 from cutile.functions import tuning_spread as spread
 from cutile.functions.tuning_check import Outcome, Outputs, copies, outcome_of
 from cutile.functions.tuning_inputs import inputs_like
-from cutile.functions.tuning_judge import DisagreementError, Judge, Trial
+from cutile.functions.tuning_judge import Judge, Trial
 from cutile.functions.tuning_key import TuningKey
 from cutile.functions.tuning_store import Tuning, now
 from cutile.runtime import launch_plan
@@ -58,8 +58,6 @@ def search(tuned: Tuned, args: tuple, named: Mapping[str, Any], key: TuningKey) 
         s.rounds(start)
         s.judge.close()
         times = s.finals()
-    except DisagreementError as e:
-        raise refusal(ValueError(str(e))) from e.__cause__
     finally:
         s.clocks.close()
     failures = [(t.config, t.why) for t in s.trials if t.why]
@@ -204,8 +202,6 @@ class Search:
             try:
                 self.judge.hear(t, found.outcome, self._outputs(t.config))
                 t.us = found.us
-            except DisagreementError:
-                raise
             except Exception as e:
                 t.why = f"{type(e).__name__}: {e}"
 
@@ -253,8 +249,6 @@ class Search:
             outputs = self._outputs(t.config)
             self.judge.hear(t, outcome_of(c.kernel, c.grid, args, self.stream, outputs), outputs)
             t.us = min(c.run(args) for _ in range(2))
-        except DisagreementError:
-            raise
         except Exception as e:
             t.why = f"{type(e).__name__}: {e}"
 

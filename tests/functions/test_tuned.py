@@ -253,6 +253,33 @@ def test_elements_that_no_configuration_stores(tmp_path, tiles, how):
         wants(X)
 
 
+@pytest.mark.parametrize("first, second", [(64, 128), (128, 64)])
+def test_values_of_one_that_leaves_elements_are_no_evidence(first, second):
+    """A row of 100 in one tile: that of 64 leaves elements, and its sums are wrong too."""
+    @ct.kernel
+    def k(x: ct.Array["M N"], y, T: ct.Constant[int]):
+        t = ct.load(x, (ct.bid(0), 0), (1, T), padding_mode=ct.PaddingMode.ZERO)
+        ct.store(y, (ct.bid(0), 0), t / ct.sum(t, axis=1, keepdims=True))
+
+    f = ct.autotune([{"T": first}, {"T": second}], quiet=True, timeout_s=None)(
+        ct.jit(k, grid="M", out=ct.Out("M N")))
+    x = np.ones((3, 100), np.float32)
+    assert np.allclose(f(x), 0.01) and f.last.best == {"T": 128} and [c["T"] for c, _ in f.last.failures] == [64]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_those_that_lack_elements_are_no_party(order):
+    """Two lack the same elements and store different values; the third one stores all, whenever it comes."""
+    @ct.kernel
+    def k(x: ct.Array["N"], y, T: ct.Constant[int], ADD: ct.Constant[int]):
+        ct.store(y, 0, ct.load(x, 0, T) + ADD)
+
+    configs = [{"T": 64, "ADD": 1}, {"T": 64, "ADD": 2}, {"T": 128, "ADD": 0}]
+    f = ct.autotune([configs[i] for i in order], quiet=True, timeout_s=None)(
+        ct.jit(k, grid=(1,), out=ct.Out("N")))
+    assert np.array_equal(f(X), X) and f.last.best == configs[2] and len(f.last.failures) == 2
+
+
 def test_each_of_two_leaves_what_the_other_stores(tmp_path):
     """Neither is right; a third one that stores all may be."""
     configs = [{"TILE": 64, "SKIP": 1}, {"TILE": 64, "SKIP": 2}]
