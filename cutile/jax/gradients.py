@@ -91,6 +91,7 @@ def _differentiable(function: Callable, backward: Callable, asked: Sequence[str]
         found = backward(**{n: values[n] for n in asked if n in values})
         floating = [n for n, dtype in dtypes.items() if jax.numpy.issubdtype(dtype, np.inexact)]
         found = gradients.by_input(function, backward, found, floating)
+        gradients.check_dtypes(function.__name__, backward, found, dtypes)
         return ({n: _converted(found.get(n), dtype) for n, dtype in dtypes.items()},)
 
     f = jax.custom_vjp(lambda arrays: function(**arrays, **others))

@@ -64,6 +64,20 @@ def by_input(function: Any, backward: Callable, found: Any, wanted: Collection[s
     return dict(found)
 
 
+def check_dtypes(name: str, backward: Callable, found: Mapping[str, Any], dtypes: Mapping[str, Any]) -> None:
+    """TypeError for a gradient by a kernel that has another dtype than its input, where none was declared.
+
+    name     of the function;  found: the gradients;  dtypes: of the inputs that are arrays
+    """
+    for o in getattr(backward, "outputs", ()):
+        n = o.name.removeprefix("grad_")
+        if o.dtype is None and o.dtype_like is None and dtypes.get(n, found[n].dtype) != found[n].dtype:
+            raise refusal(TypeError(f"{o.name} of {_name(backward)} has the dtype of its first array, "
+                                    f"{found[n].dtype}, but `{n}` of {name} has {dtypes[n]}: give it one by "
+                                    f"ct.Out(..., dtype=...), or the kernel the parameter `{n}`, whose dtype it then "
+                                    f"has"))
+
+
 def _name(backward: Callable) -> str:
     return getattr(backward, "__name__", None) or f"{backward!r:.100}"
 

@@ -7,7 +7,7 @@ output may or may not be differentiable, and a gradient that nobody gives is an 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -63,18 +63,8 @@ class Formula:
         found = self.call(**{n: values[n] for n in self.asked})
         found = gradients.by_input(self.function, self.backward, found, wanted,
                                    "; or say by non_differentiable= of cutile.torch.op that it has none")
-        self._check_dtypes(found, ctx.dtypes)
+        gradients.check_dtypes(self.name, self.backward, found, ctx.dtypes)
         return [found.get(n) for n in self.inputs]
-
-    def _check_dtypes(self, found: Mapping[str, Any], dtypes: Mapping[str, torch.dtype]) -> None:
-        """TypeError for a gradient of a kernel that has another dtype than its input, and none was declared."""
-        for o in () if self.kernel is None else self.kernel.outputs:
-            n = o.name.removeprefix("grad_")
-            if o.dtype is None and o.dtype_like is None and dtypes.get(n, found[n].dtype) != found[n].dtype:
-                raise refusal(TypeError(f"{o.name} of {self.kernel.__name__} has the dtype of its first array, "
-                                        f"{found[n].dtype}, but `{n}` of {self.name} has {dtypes[n]}: give it one by "
-                                        f"ct.Out(..., dtype=...), or the kernel the parameter `{n}`, whose dtype it "
-                                        f"then has"))
 
 
 # ------------------------------------------------------------------ the kernel for autograd

@@ -115,6 +115,26 @@ def test_a_gradient_has_the_dtype_of_its_input(backward):
     assert g.dtype == jnp.float32 and np.array_equal(g, 2 * X[0])
 
 
+@shows("JC-10.dtype")
+def test_a_gradient_by_a_kernel_is_not_rounded_to_the_dtype_of_another_input():
+    @ct.jit(grid=1, out=ct.Out("N", ct.float32))
+    @ct.kernel
+    def scaled(i: ct.Array["N"], w: ct.Array["N"], y):
+        ct.store(y, 0, ct.load(i, 0, N) * ct.load(w, 0, N))
+
+    @ct.jit(grid=1, out=ct.Out("N"))
+    @ct.kernel
+    def of_w(i: ct.Array["N"], grad_y: ct.Array["N"], grad_w):
+        ct.store(grad_w, 0, (ct.load(i, 0, N) * ct.load(grad_y, 0, N)).astype(grad_w.dtype))
+
+    f, w = custom_vjp(scaled, of_w), jnp.ones(N)
+    with pytest.raises(TypeError, match="grad_w of of_w has the dtype of its first array, int32, but `w` of scaled "
+                                        "has float32: give it one by ct.Out"):
+        jax.grad(lambda w: f(jnp.arange(N), w).sum())(w)
+    f = custom_vjp(scaled, lambda i, grad_y: {"w": of_w(i, grad_y)})
+    assert np.array_equal(jax.grad(lambda w: f(jnp.arange(N), w).sum())(w), X[0])
+
+
 again = custom_vjp(square_backward, lambda x, grad_y, grad_grad_x: {
     "x": 2 * grad_y * grad_grad_x, "grad_y": 2 * x * grad_grad_x})
 

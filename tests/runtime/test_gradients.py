@@ -1,9 +1,10 @@
 """Backward functions: their parameters, and what they return."""
 
+import numpy as np
 import pytest
 
 import cutile as ct
-from cutile.runtime.gradients import asked, by_input
+from cutile.runtime.gradients import asked, by_input, check_dtypes
 
 N = 8
 
@@ -62,3 +63,14 @@ def test_dictionaries_name_each_input():
         returns({"x": 1, "i": 2, 7: 3})
     with pytest.raises(TypeError, match=f"{who}returned no gradient of i; write {example}, with None where it is 0$"):
         returns({"x": 1})
+
+
+def test_gradients_of_kernels_have_the_dtype_of_their_input():
+    found = {"i": np.zeros(8, np.float16)}
+    check_dtypes("both", backward, found, {"i": found["i"].dtype})
+    with pytest.raises(TypeError, match="grad_i of backward has the dtype of its first array, float16, but `i` of both "
+                                        "has float32: give it one by ct.Out.*, or the kernel the parameter `i`, whose"):
+        check_dtypes("both", backward, found, {"i": np.dtype("float32")})
+    declared = ct.jit(backward.kernel, grid=1, out=ct.Out("N", ct.float16), defaults={"TILE": 8})
+    for other in (declared, lambda x: found):
+        check_dtypes("both", other, found, {"i": np.dtype("float32")})
