@@ -33,6 +33,7 @@ from cutile.torch.no_gradient import stored
 CURRENT = -1  # in the place of a stream's handle: the current stream when the operator runs
 SCHEMA = ("launch(Tensor[] read, Tensor(a!)[] written, SymInt[] ints, float[] floats, SymInt[] grid, int stream, "
           "str key) -> ()")
+_PLAIN = {torch.Tensor, torch.nn.Parameter}
 _HERE = os.urandom(8).hex()  # in keys of kernels that other processes cannot find by name
 
 _known: dict[str, tuple[Kernel, list]] = {}  # by key: the kernel, and the order of its arguments
@@ -252,6 +253,9 @@ def _with_autograd(keyset: Any, read: Sequence[torch.Tensor], written: Sequence[
             if t.requires_grad:
                 autograd.refuse_leaf(name, t)
                 stored(autograd.no_gradient(name), t)
+    if (_PLAIN.issuperset(map(type, read)) and _PLAIN.issuperset(map(type, written))
+            and torch._C._len_torch_dispatch_stack() == 0 and torch._C._functorch.peek_interpreter_stack() is None):
+        return _launch(read, written, *rest)  # nothing on the dispatcher's further way would see it
     with torch._C._AutoDispatchBelowAutograd():
         torch.ops.cutile.launch.default.redispatch(keyset & torch._C._after_autograd_keyset, read, written, *rest)
 
