@@ -11,7 +11,7 @@ from typing import Any
 from cutile._support.structs import replace
 from cutile.dtypes import DType
 from cutile.errors import TileRecursionError, TileSyntaxError, TileTypeError
-from cutile.front import closures, error_recovery, repeated_calls, syntax
+from cutile.front import closures, error_recovery, syntax
 from cutile.front.context import CALL_LIMIT, Context, StopCompiling, template_of
 from cutile.front.control_flow import join_returns, return_value
 from cutile.front.definition import Definition
@@ -99,6 +99,8 @@ def call_closure(c: Context, closure: Closure, args, kwargs) -> Term:
 
 def _inline(c: Context, s: Scope, terms: dict[str, Term]) -> Term:
     """Type the body of a function for one call, as a Frame in the place of the call [CALL-2]."""
+    from cutile.front import repeated_calls  # loaded when it is needed
+
     span = c.span
     if c.call_depth >= CALL_LIMIT:
         raise TileRecursionError(

@@ -13,12 +13,11 @@ from cutile.interp.codegen.batch_analysis import BatchFacts
 from cutile.interp.codegen.emit import EmittedCode, Liveness
 from cutile.interp.codegen.exits import Exits
 from cutile.interp.codegen.py_ast import tuple_of
-from cutile.interp.codegen.same_frames import same_frames
 from cutile.interp.exec.block_set import BlockFunction
 from cutile.interp.exec.divergence import RegionCode
 from cutile.interp.exec.merge import Kind, Rank
-from cutile.ir.nodes import Op, Region, Value
-from cutile.ir.walk import depths
+from cutile.ir.nodes import Frame, Op, Region, Value
+from cutile.ir.walk import depths, walk
 from cutile.types import ListType, TileType
 
 LEVELS_PER_CHECK = 16  # every 16th nested function may continue in a new thread, when the stack is nearly full
@@ -40,7 +39,7 @@ class Unit:
         self.records = 0
         self.functions: dict[BlockFunction, BlockFunction] = {}  # functions of block indices, one object for equal ones
         self.depths = depths(root)
-        self.same = {} if code.check else same_frames(root, facts, liveness, self.may_begin_thread)
+        self.same = self._same_frames(root)
         self.emitted: dict[int, RegionCode] = {}  # code that serves the frames with a number in `same`
         self.views: dict[Op, str] = {}  # locals of the kernel's function, and of the bodies of loops
 
@@ -53,6 +52,14 @@ class Unit:
                 break
             if n in self.facts.regular:
                 self.view(n)
+
+    def _same_frames(self, root: Region) -> dict[Frame, int]:
+        """See same_frames.py. Code that checks values names each op, so that it serves one frame."""
+        if self.code.check or not any(type(n) is Frame for n in walk(root)):
+            return {}
+        from cutile.interp.codegen.same_frames import same_frames  # loaded when it is needed
+
+        return same_frames(root, self.facts, self.liveness, self.may_begin_thread)
 
     def may_begin_thread(self, region: Region) -> bool:
         """Whether the function of a region continues in a new thread when the stack is nearly full."""
