@@ -41,9 +41,6 @@ def _in_graph(function, given, out=None, stream=None):
         if out is not None:
             arguments["out"] = out
         return function.plain(**arguments, stream=stream)
-    if torch.compiler.is_exporting():
-        raise TypeError("torch.export needs operators with names: make one of a function made by ct.jit, by "
-                        "cutile.torch.op(\"mine::name\", function)")
     operator, written, returned = function._operator_in_graphs()
     for name, value in arguments.items():
         if isinstance(value, torch.Tensor) and name not in written:
@@ -60,6 +57,9 @@ def _operator_in_graphs(function: TileFunction) -> tuple[str, tuple[str, ...], t
     """The function's operator in the namespace, which is made now if there is none, the parameters that it writes, and
     what a call returns: places among the operator's results, and parameters.
     """
+    if torch.compiler.is_exporting():  # here, since some versions of Dynamo take it for true in all that they trace
+        raise TypeError("torch.export needs operators with names: make one of a function made by ct.jit, by "
+                        "cutile.torch.op(\"mine::name\", function)")
     made: Any = vars(function).get("_in_graphs")
     if made is None:
         name = re.sub(r"[\W_]+", "_", f"{function.__module__}_{function.__qualname__}").strip("_")
