@@ -63,6 +63,10 @@ class Formula:
         found = self.call(**{n: values[n] for n in self.asked})
         found = gradients.by_input(self.function, self.backward, found, wanted,
                                    "; or say by non_differentiable= of cutile.torch.op that it has none")
+        for n, grad in found.items():
+            if grad is not None and not isinstance(grad, torch.Tensor | list | tuple):
+                raise refusal(TypeError(f"the backward function of {self.name} returned a gradient of `{n}` that is no "
+                                        f"tensor, but of type {type(grad).__name__}"))
         gradients.check_dtypes(self.name, self.backward, found, ctx.dtypes)
         return [found.get(n) for n in self.inputs]
 

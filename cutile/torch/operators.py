@@ -254,6 +254,16 @@ class _Operator(torch.library.CustomOpDef):
     def _instead_of_launch(self):
         return f"{self._qualname} is an operator; call it, or launch its kernel, {self.function.__name__}.kernel"
 
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        """A pickle holds its name; the process that reads it has to make the operator before."""
+        return _by_name, (self._qualname, self.function.__module__)
+
     def register_kernel(self, *args, **kwargs):
         self.direct = None
         return super().register_kernel(*args, **kwargs)
@@ -265,6 +275,14 @@ class _Operator(torch.library.CustomOpDef):
     def set_kernel_enabled(self, *args, **kwargs):
         self.direct = None
         return super().set_kernel_enabled(*args, **kwargs)
+
+
+def _by_name(name: str, module: str) -> _Operator:
+    """The operator of a pickle. RuntimeError if there is none of that name."""
+    if name not in _made:
+        raise RuntimeError(f"there is no operator {name} here: import {module}, or the module that makes it, before "
+                           f"you load what holds it")
+    return _made[name]
 
 
 def _in_graph(operator: _Operator, args: tuple, kwargs: dict) -> Any:

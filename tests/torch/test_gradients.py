@@ -188,6 +188,7 @@ def test_an_input_without_gradient():
     ({"grad_x": 0}, "returned a gradient of 'grad_x', which is no input; did you mean x"),
     ((0, 0), "must return a dictionary of gradients by input, such as .*not tuple"),
     (None, "not NoneType"),
+    ({"x": 1.0, "w": None}, "returned a gradient of `x` that is no tensor, but of type float"),
     ({}, "no gradient of x, w"),
 ])
 def test_wrong_results_of_backward(returned, text):

@@ -1,7 +1,12 @@
 """Operators made of functions [PT-5, PT-10]: schemas, opcheck, gradients, vmap, autocast, what is refused."""
 
+import copy
+import pickle
+import subprocess
+import sys
 import threading
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -283,6 +288,18 @@ def test_the_function_of_an_operator():
     assert operator._arguments_of_kernel((x,))[0].shape == x.shape and operator.launched is kernels.DOUBLE.launched
     for method in (operator.compile, operator.compile_all, operator.profile):
         assert method.__self__ is kernels.DOUBLE
+
+
+def test_copies_and_pickles():
+    """A module that holds an operator can be copied and saved; another process makes the operator first."""
+    module = torch.nn.Module()
+    module.operator = operator = OPERATORS["double"][0]
+    assert copy.deepcopy(module).operator is operator and copy.copy(operator) is operator
+    assert pickle.loads(pickle.dumps(module)).operator is operator
+    code = f"import pickle, cutile.torch; pickle.loads({pickle.dumps(operator)!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          cwd=Path(__file__).parents[2])
+    assert "there is no operator cutile_tests::double here: import tests.torch.graph_kernels, or" in done.stderr
 
 
 def test_out_in_a_graph():
