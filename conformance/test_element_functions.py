@@ -302,6 +302,12 @@ def test_other_functions():
     same_bits(applied(lambda v, w: np.where(v > w, v, w), X, Y), np.maximum(X, Y))
     same_bits(applied(lambda v, w: sum((v, w, 3)) + sum((v, w), w) + pow(w, 2), X, Y), X * 2 + Y * 3 + 3 + Y * Y)
     same_bits(applied(lambda v: int() + float() + v, x, out=np.float64), x.astype(float))
+
+    def zeros(v):
+        ct.static_assert((v + int()).dtype == ct.int32 and (v + float()).dtype == ct.float32)
+        return v
+
+    applied(zeros, X)
     same_bits(applied(lambda v: np.power(v, 3), X), X**3)
     same_bits(applied(lambda v, w: math.pow(v, w), np.abs(X), Y * 0 + 2, out=np.float64), X.astype(float) ** 2)
     refuses("TileTypeError", kernel_of(lambda v: math.fmod(v)), X, X, match="fmod")

@@ -14,7 +14,6 @@ ROOT = Path(__file__).parents[1]
 
 TESTED_ELSEWHERE = {
     "analysis/guards": ("analysis/test_inside.py", "what they say of tiles is compared with what blocks access"),
-    "analysis/ranges": ("analysis/test_inside.py", "they say where tiles lie"),
     "__init__": ("test_api.py", "its names are the public API"),
     "__main__": ("cli/test_main.py", "it calls cli/main.py and nothing else"),
     "_support/strides": ("runtime/test_arrays.py", "arrays are read by it"),

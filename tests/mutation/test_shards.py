@@ -29,7 +29,7 @@ def shard(monkeypatch):
     monkeypatch.setattr(mutant_process.Collected, "mutate", lambda self, m: self.given.mutated.append(m))
     s = object.__new__(shards.Shard)
     s.given = SimpleNamespace(deadline=float("inf"), mutated=[])
-    s.killed, s.out, s.unstable = bytearray(1), io.StringIO(), set()
+    s.killed, s.out, s.unstable, s.caches = bytearray(1), io.StringIO(), set(), []
     return s
 
 
