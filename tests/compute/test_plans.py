@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import sys
 import threading
 import types
@@ -11,7 +12,7 @@ import pytest
 
 import cutile as ct
 from cutile import compute, settings
-from cutile.compute import CountingIterator, OpKind, ZipIterator
+from cutile.compute import CountingIterator, OpKind, ZipIterator, steps
 from cutile.compute.algorithm import Algorithm
 from cutile.compute.reduce import Reduce
 from cutile.compute.roles import INITIAL, INPUT
@@ -260,3 +261,10 @@ def test_gpus_of_one_kind_share_code(monkeypatch, tmp_path):
     assert made == ["sm_90"]
     assert [c[1:] for c in fake.calls if c[0] == "cuModuleLoadData"] == [(b"code 1", 0x1000 + k) for k in range(3)]
     assert [launch["context"] for launch in fake.launches] == [0x1000, 0x1001, 0x1002] * 2
+
+
+def test_where_launch_values_come_from():
+    """C code makes them of roots and constants, as Python does; constants that it cannot take are left to Python."""
+    found = steps._sources([None, 1.5, -3, True], [(0, 2, 40)])
+    assert struct.unpack("qqqdqqqq", found) == (2, 40, -1, 1.5, -1, -3, -1, 1)
+    assert steps._sources([1 << 63], []) is None is steps._sources([np.float32(1)], [])
