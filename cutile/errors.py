@@ -221,6 +221,9 @@ def hidden(found: Any) -> bool:
     return found is not None and is_for_users(found.value)
 
 
+__tracebackhide__ = hidden  # of `for_callers`
+
+
 def for_users(e: E) -> E:
     """Remove the frames of cutile from the traceback of an error and of its cause. Returns the error.
 
