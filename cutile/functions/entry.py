@@ -22,8 +22,8 @@ from cutile.runtime import launch as launching
 if TYPE_CHECKING:
     from cutile.functions.tile_function import TileFunction
 
-_WHY = ("a function made by ct.jit launches a kernel on the memory of its arguments, and traced tensors have none; an "
-        "operator made of it, by cutile.torch.op, can be in the graph")
+_WHY = ("a function made by ct.jit launches a kernel on the memory of its arguments, and traced tensors have none; "
+        "import cutile.torch, and the call becomes an operator of the graph")
 
 
 @structure(frozen=True)

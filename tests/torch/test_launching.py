@@ -291,8 +291,8 @@ def test_without_the_import(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(UNPREPARED)
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, env={"PYTHONPATH": str(ROOT)})
-    wanted = ["until you write: import cutile.torch", "import cutile.torch, and", "import cutile.torch, and",
-              "an operator made of it, by cutile.torch.op"]
+    wanted = ["until you write: import cutile.torch", "import cutile.torch: launches become operators",
+              "import cutile.torch, and the launch becomes an operator", "import cutile.torch, and the call becomes"]
     found = done.stdout.split("@ ")[1:]
     assert len(found) == 4, done.stderr
     for text, message in zip(wanted, found):
