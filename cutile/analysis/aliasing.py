@@ -7,9 +7,9 @@ never one too few. The arguments of a launch may also overlap one another; that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
-from cutile.analysis.access import accesses
+from cutile.analysis.access import Access, accesses
 from cutile.dtypes import info
 from cutile.ir.nodes import (
     Break,
@@ -28,6 +28,7 @@ from cutile.ir.nodes import (
     regions_of,
 )
 from cutile.ops._op import ATOMIC, READ, WRITE
+from cutile.ops.atomics import atomic_xchg, atomic_xchg_offset
 from cutile.types import ArrayType, ListType, TileType
 
 
@@ -38,11 +39,16 @@ def written_params(kernel: Kernel) -> frozenset[Value]:
 
 def first_writes(kernel: Kernel) -> dict[Value, Op]:
     """The array and list parameters that a store or atomic may reach, each with the first op that may."""
+    return {p: writes[0].op for p, writes in all_writes(kernel).items()}
+
+
+def all_writes(kernel: Kernel) -> dict[Value, list[Access]]:
+    """The array and list parameters that a store or atomic may reach, each with all that may, in program order."""
     classes = _classes(kernel)
-    found: dict[Value, Op] = {}
+    found: dict[Value, list[Access]] = {}
     for a in accesses(kernel).values():
         if a.effect in (WRITE, ATOMIC):
-            found.setdefault(classes.find(a.op.operands[0]), a.op)
+            found.setdefault(classes.find(a.op.operands[0]), []).append(a)
     return {p: found[c] for p in kernel.params if _is_memory(p) and (c := classes.find(p)) in found}
 
 
@@ -51,6 +57,12 @@ def read_params(kernel: Kernel) -> frozenset[Value]:
     classes = _classes(kernel)
     found = {classes.find(a.op.operands[0]) for a in accesses(kernel).values() if a.effect in (READ, ATOMIC)}
     return frozenset(p for p in kernel.params if _is_memory(p) and classes.find(p) in found)
+
+
+def only_updates(writes: Sequence[Access]) -> Op | None:
+    """The first of some writes to an array, if all of them are atomics that read what they change."""
+    updates = [a.op for a in writes if a.effect == ATOMIC and a.op.op not in (atomic_xchg, atomic_xchg_offset)]
+    return updates[0] if updates and len(updates) == len(writes) else None
 
 
 def is_written(kernel: Kernel) -> Callable[[Value], bool]:

@@ -70,7 +70,9 @@ def _names(tree: Any, text: str) -> set[str]:
             case ast.Call(func=ast.Name(id=name), keywords=[]) if name in FUNCTIONS and _count_fits(name, node.args):
                 left += node.args
             case _:
-                hint = "; write // for division" if isinstance(getattr(node, "op", None), ast.Div) else ""
+                hint = "; write // for division" if isinstance(getattr(node, "op", None), ast.Div) else (
+                    '; name the sizes of an array, as in x: ct.Array["M N"], and write M' if isinstance(
+                        node, ast.Attribute | ast.Subscript) else "")
                 raise ValueError(f"{text!r} is no size: {TAKEN}{hint}")
     return found
 

@@ -10,7 +10,7 @@ from cutile.dtypes import DType, from_foreign
 from cutile.errors import refusal
 from cutile.front.sizes import Axis, Sizes
 from cutile.functions import libraries
-from cutile.functions.out import Output
+from cutile.functions.out import LAST, Output, check_fill
 from cutile.functions.rules import Rule
 from cutile.runtime.arguments import array_of
 from cutile.runtime.array_ref import ArrayRef
@@ -121,14 +121,21 @@ def bind(function: TileFunction, values: Mapping[str, Any], open: Callable[[Boun
     """
     if missing := [n for n, v in values.items() if v is REQUIRED]:
         hint = _of_constant(function, missing[0]) if function.specs[missing[0]].constant else ""
+        if any(function.specs[n].sizes is None and not _is_number(function.specs[n]) for n in missing):
+            hint = _unnamed(function)
         raise refusal(TypeError(f"{function.__name__}() needs the argument{'s' * (len(missing) > 1)} "
-                                f"{' and '.join(f'`{n}`' for n in missing)}{hint if len(missing) == 1 else ''}"))
+                                f"{' and '.join(f'`{n}`' for n in missing)}"
+                                f"{hint if len(missing) == 1 or 'output' in hint else ''}"))
     bound = Bound(function, dict(values), [], {}, {})
     for name, value in values.items():
         if not function.specs[name].constant and value is not MISSING:
             needed = function.specs[name].array is not None
             for item, x in [(name, value)] if needed else libraries.arrays_in(value, name):
                 if (read := _read(function, item, x, needed)) is not None:
+                    if function.specs[name].number and read.ref is not None:
+                        raise refusal(TypeError(f"{function.__name__}(): `{name}` is annotated as a number, got an "
+                                                f"array of shape {read.shape}; pass {name}.item() of one element, or "
+                                                f"annotate an array as ct.Array"))
                     bound.arrays.append(read)
     _one_place(function, bound.arrays)
     bound.names.update((n, v) for n, v in values.items() if v is not MISSING)
@@ -146,6 +153,16 @@ def bind(function: TileFunction, values: Mapping[str, Any], open: Callable[[Boun
             rule = function.defaults.get(name)
             bound.values[name] = bound.names[name] = bound.names[name] if rule is None else bound.evaluate(rule)
     return bound
+
+
+def _is_number(spec: Any) -> bool:
+    return bool(spec.constant or spec.scalar or spec.number)
+
+
+def _unnamed(function: TileFunction) -> str:
+    """Which parameters are outputs, where their position says so: the one that is missing may be meant for one."""
+    names = " and ".join(f"`{o.name}`" for o in function.outputs if o.out.name is None)
+    return f"; {names} {'is its output' if ' and ' not in names else 'are its outputs'}, since {LAST}" if names else ""
 
 
 def _of_constant(function: TileFunction, name: str) -> str:
@@ -330,6 +347,9 @@ def _compare_with_arguments(bound: Bound) -> None:
     """A named size that is also a parameter has one value [JIT-4]."""
     for name, origin in bound.origins.items():
         given = bound.values.get(name, MISSING)
+        if any(a.name == name for a in bound.arrays):
+            raise refusal(TypeError(f"{bound.function.__name__}(): {name} is {origin}, and the argument `{name}` is "
+                                    f"{type_name(given)}; give the size another name"))
         if given is not MISSING and given != bound.names[name] and bound.function.checks:
             raise refusal(ValueError(f"{bound.function.__name__}(): {origin} is {bound.names[name]}, but the argument "
                                      f"`{name}` is {given}"))
@@ -350,6 +370,10 @@ class Planned:
 def planned(bound: Bound, output: Output) -> Planned:
     """The shape and dtype of an output, which are those of its parameter's annotation, if that has sizes [JIT-7]."""
     wanted = _planned(bound, output)
+    try:
+        check_fill(output.out.fill, wanted.dtype, f"output `{output.name}`")
+    except ValueError as e:
+        raise refusal(ValueError(f"{bound.function.__name__}(): {e}")) from None
     sizes = bound.function.specs[output.name].sizes
     if sizes is not None:
         alone = Bound(bound.function, bound.values, [], dict(bound.names), dict(bound.origins), set(bound.open))

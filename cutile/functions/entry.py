@@ -38,6 +38,16 @@ class Tracer:
     call: Callable[..., Any]
 
 
+_OWN = {"_self", "_more", "_cache", "_arguments", "_outcome", "_error", "_grid", "_stream", "_launching", "_kernel",
+        "_plans", "_given_plans", "_calls", "_type", "_tuple", "_missing", "_Exception", "_NotImplemented", "_required",
+        "_twice", "_asked", "_traced", "_plain"}
+
+
+def uses_itself(name: str) -> bool:
+    """Whether the code of entries has a name of its own like this, so that no parameter can have it."""
+    return name in _OWN or name.startswith(("__", "_out_", "_make_", "_computed_", "_default_"))
+
+
 def entry(f: TileFunction, first: str | None) -> types.FunctionType:
     """The function that is called with the tile function and the arguments. `first`: the parameter of the first array.
 

@@ -39,6 +39,8 @@ def too_many(f: TileFunction, more: Sequence[Any]) -> TypeError:
              f"got {len(taken) + len(more)}"]
     if named:
         parts.append(f"{_all(named)} can only be given by name")
+    if len(more) <= len(named):
+        return refusal(TypeError("; ".join(parts)))
     if len(f.outputs) == 1:
         name, out = f.outputs[0].name, f.outputs[0].out
         parts.append(f"`{name}` is an output, which the call makes and returns; out= takes an array of yours instead"

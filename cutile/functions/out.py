@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import numpy as np
+
 from cutile._support.structs import structure
-from cutile.dtypes import INFO, from_foreign
+from cutile.dtypes import INFO, DType, from_foreign, info, int_range
 from cutile.functions import rules
 from cutile.functions.rules import Rule
 
@@ -70,12 +72,15 @@ class Out:
             raise TypeError("an output takes either a shape or like=, the name of a parameter that has its shape")
         if fill is not None and not isinstance(fill, bool | int | float):
             raise TypeError(f"fill is a number or None, not {fill!r:.100}")
-        if not (dtype is None or isinstance(dtype, str) or from_foreign(dtype) is not None or callable(dtype)):
-            raise TypeError(f"the dtype of an output is a dtype, the name of a parameter or a function, not "
-                            f"{dtype!r:.100}")
+        if not (dtype is None or isinstance(dtype, str) or from_foreign(dtype) is not None or (
+                callable(dtype) and not isinstance(dtype, type))):
+            hint = f"; write {_OF_PYTHON[dtype]}" if dtype in (float, int, bool) else ""
+            raise TypeError(f"the dtype of an output is a dtype, such as ct.float32, the name of a parameter or a "
+                            f"function, not {dtype!r:.100}{hint}")
         for what, value in (("like", like), ("name", name)):
             if value is not None and not isinstance(value, str):
                 raise TypeError(f"{what} is the name of a parameter, not {value!r:.100}")
+        check_fill(fill, from_foreign(dtype), "an output" if name is None else f"output `{name}`")
         self.shape, self.dtype, self.fill, self.like, self.device, self.name = shape, dtype, fill, like, device, name
 
     def __repr__(self) -> str:
@@ -84,6 +89,28 @@ class Out:
 
 
 NAMED = {d.name: d for d in INFO}
+_OF_PYTHON = {float: "ct.float64, or ct.float32", int: "ct.int64, or ct.int32", bool: "ct.bool_"}
+
+
+def check_fill(fill: Any, dtype: DType | None, what: str) -> None:
+    """ValueError for a fill that a dtype does not have. `what`: the output, in words."""
+    if fill is None or dtype is None or info(dtype).floating:
+        return
+    lo, hi = (0, 1) if info(dtype).kind == "b" else int_range(dtype)
+    if fill != fill or fill in (float("inf"), -float("inf")) or int(fill) != fill or not lo <= fill <= hi:
+        raise ValueError(f"the fill of {what} is {fill!r}, which {dtype.name} does not have")
+
+
+def _by_name(text: str) -> DType | None:
+    """The dtype that text means to NumPy."""
+    try:
+        return NAMED.get(text) or from_foreign(np.dtype(text))
+    except TypeError:
+        return None
+
+
+def _since(out: Out) -> str:
+    return "" if out.name is not None else f"; {LAST}"
 
 
 @structure(frozen=True, eq=False)
@@ -112,11 +139,14 @@ def declared(out: Out, name: str, position: int, inputs: Collection[str], known:
     what = f"output `{name}`"
     for parameter in (out.like, out.dtype if isinstance(out.dtype, str) else None):
         if parameter is not None and parameter not in inputs:
-            if parameter == out.dtype and (dtype := NAMED.get(parameter)) is not None:
+            if parameter == out.dtype and (dtype := _by_name(parameter)) is not None:
                 raise TypeError(f"{what}: write ct.{dtype.name}, without quotes, for a dtype; text is the name of a "
                                 f"parameter whose dtype it is")
+            if parameter == name:
+                raise TypeError(f"{what} cannot be like itself; if `{name}` is an argument that the kernel writes, "
+                                f"declare no output, and say inout(\"{name}\"){_since(out)}")
             raise TypeError(f"{what}: {parameter} is no input{rules.nearest(parameter, inputs)}; inputs are "
-                            f"{', '.join(inputs) or 'none'}")
+                            f"{', '.join(inputs) or 'none'}{_since(out)}")
     shape = None if out.shape is None else rules.of_sizes(f"the shape of {what}", out.shape, known, later)
     found = from_foreign(out.dtype)
     dtype = None

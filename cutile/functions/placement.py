@@ -12,6 +12,7 @@ from cutile.dtypes import from_foreign
 from cutile.functions import rules
 from cutile.functions.binding import bind, planned
 from cutile.functions.out import LAST, Out
+from cutile.runtime.arrays import type_name
 from cutile.runtime.kernel import Kernel
 
 if TYPE_CHECKING:
@@ -27,12 +28,17 @@ def placed(name: str, kernel: Kernel, given: Any, defaults: Mapping[str, Any]) -
     outs = [] if given is None else [given] if isinstance(given, Out) else list(given) if isinstance(
         given, tuple | list) else None
     if outs is None or not all(isinstance(o, Out) for o in outs):
-        raise TypeError(f"{name}: out is a ct.Out, or a tuple of them, not {given!r:.100}{_as_out(given)}")
+        shown = type_name(given) if hasattr(given, "__array__") or hasattr(given, "__dlpack__") else f"{given!r:.100}"
+        raise TypeError(f"{name}: out is a ct.Out, or a tuple of them, not {shown}{_as_out(given, kernel)}")
     found: dict[str, Out] = {}
     for o in outs:
         if o.name is not None:
             _check_named(name, kernel, o.name, found)
             found[o.name] = o
+    for p in signature(kernel.function).parameters.values():
+        if outs and p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            raise TypeError(f"{name}: a kernel cannot take *args or **kwargs: `{p}`; name every parameter; a tuple can "
+                            f"be passed as one argument")
     unnamed = [o for o in outs if o.name is None]
     found.update(zip(_for_unnamed(name, kernel, len(unnamed), found, defaults), unnamed))
     for n, o in found.items():
@@ -40,10 +46,14 @@ def placed(name: str, kernel: Kernel, given: Any, defaults: Mapping[str, Any]) -
     return found
 
 
-def _as_out(given: Any) -> str:
-    """What to write in the place of text, a dtype or a mixture."""
+def _as_out(given: Any, kernel: Kernel) -> str:
+    """What to write in the place of something else."""
     if isinstance(given, str):
-        return f'; write out=ct.Out("{given}")'
+        return f'; write out=ct.Out(..., name="{given}")' if given in kernel.names else f'; write out=ct.Out("{given}")'
+    if isinstance(given, dict):
+        return '; write the parameter into it: ct.Out(..., name="y")'
+    if hasattr(given, "__array__") or hasattr(given, "__dlpack__"):
+        return "; an array of yours is given to a call, f(..., out=array)"
     if given is Out:
         return '; give it a shape, such as ct.Out("M N")'
     return ""
@@ -118,8 +128,11 @@ def _sentence(text: str) -> str:
 # ------------------------------------------------------------------ names
 
 
-def check_names(name: str, inputs: Sequence[str], outs: Mapping[str, Out]) -> None:
-    """TypeError for an input that has the name of a keyword of calls."""
+def check_names(name: str, inputs: Sequence[str], outs: Mapping[str, Out], own: Sequence[str]) -> None:
+    """TypeError for an input that has the name of a keyword of calls, and for names that calls use themselves."""
+    for n in own:
+        raise TypeError(f"{name}: parameter `{n}` of the kernel has a name that its function uses itself; rename it, "
+                        f"for example without the underscore")
     for taken in ("stream", "out"):
         if taken not in inputs or taken == "out" and not outs:
             continue
@@ -166,8 +179,13 @@ def instead(f: TileFunction, inputs: Sequence[Any]) -> TypeError | None:
     named = {o.name: o.out for o in f.outputs if o.out.name is not None}
     free = may_be_outputs(f.kernel, f.given.get("defaults") or {}, named)
     now = [o.name for o in unnamed]
-    for other in itertools.islice(itertools.combinations(free, len(unnamed)), MOST_TRIED):
+    for other in itertools.islice(itertools.permutations(free, len(unnamed)), MOST_TRIED):
         if list(other) != now and _would_do(f, unnamed, other, named, inputs):
+            if set(other) == set(now):
+                written = ", ".join(f'ct.Out(..., name="{n}")' for n in other)
+                return TypeError(f"{f.__name__}(): the outputs were taken for {', '.join(f'`{n}`' for n in now)}, in "
+                                 f"the order of the parameters; in another order they fit what the kernel stores: "
+                                 f"write {written}")
             wrong, right = ", ".join(f"`{n}`" for n in now if n not in other), [n for n in other if n not in now]
             verb = "was" if "," not in wrong else "were"
             written = ", ".join(f'ct.Out(..., name="{n}")' for n in right)

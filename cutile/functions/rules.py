@@ -46,8 +46,10 @@ def _unknown(what: str, name: str, known: Collection[str], later: Mapping[str, s
     """The error of a rule that reads a name which is not among the known ones."""
     if name in later:
         return TypeError(f"{what} reads {name}, {later[name]}")
-    return TypeError(f"{what}: {taken} is no named size and no argument{nearest(name, known)}; there are "
-                     f"{', '.join(known) or 'none'}")
+    close = nearest(name, known)
+    hint = f'; annotations name sizes, such as x: ct.Array["{name}"]'
+    return TypeError(f"{what}: {taken} is no named size and no argument{close}; there are {', '.join(known) or 'none'}"
+                     f"{'' if close else hint}")
 
 
 def of_function(what: str, function: Callable, known: Collection[str], later: Mapping[str, str] = {}) -> Rule:

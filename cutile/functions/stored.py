@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cutile.analysis.aliasing import first_writes
+from cutile.analysis.aliasing import all_writes, only_updates
 from cutile.errors import TileTypeError, refusal, warn
 from cutile.front.source_text import definition_of
 from cutile.functions.out import LAST, Output
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from cutile.functions.tile_function import TileFunction
 
 
-def check_call(bound: Bound, arguments: tuple) -> None:
+def check_call(bound: Bound, arguments: tuple, given: bool = False) -> None:
     """Check the outputs for a call with these launch arguments, unless calls of its kind were checked before.
 
-    Errors of the launch are left to the launch.
+    Errors of the launch are left to the launch. `given`: whether the outputs are arrays of the caller.
     """
     f = bound.function
-    kinds = (*((a.name, a.dtype.name, len(a.shape)) for a in bound.arrays),
+    kinds = (given, *((a.name, a.dtype.name, len(a.shape)) for a in bound.arrays),
              *(repr(bound.values[n]) for n, spec in f.specs.items() if spec.constant and n in bound.values))
     if not f.outputs or kinds in f.checked:
         return
@@ -33,11 +33,11 @@ def check_call(bound: Bound, arguments: tuple) -> None:
         program = f.launched.program(f.launched.classify(arguments))
     except Exception:
         return
-    check(f, program.kernel)
+    check(f, program.kernel, given)
     f.checked.keep(kinds, True)
 
 
-def check(f: TileFunction, program: Program) -> None:
+def check(f: TileFunction, program: Program, given: bool = True) -> None:
     """TileTypeError where the kernel stores to an argument and not to the output, or to no output [JIT-7].
 
     Other arguments may be stored to, such as counters, and an output that has a name may be one that only some
@@ -45,8 +45,9 @@ def check(f: TileFunction, program: Program) -> None:
     its position, the declaration names the wrong parameters. Where it stores to no argument either, the store is
     missing, unless an output has a fill, or its code has a use of an output, which constants may have switched off.
     """
-    writes = {program.param_names[program.params.index(p)].partition("[")[0]: n
-              for p, n in first_writes(program).items()}
+    found = {program.param_names[program.params.index(p)].partition("[")[0]: accesses
+             for p, accesses in all_writes(program).items()}
+    writes = {n: accesses[0].op for n, accesses in found.items()}
     missed = [o for o in f.outputs if o.name not in writes]
     arguments = [n for n in f.parameters if n in writes and n not in f.returned]
     by_position = any(o.out.name is None for o in missed)
@@ -56,6 +57,12 @@ def check(f: TileFunction, program: Program) -> None:
     for o in missed:
         if none or not _is_used(f, o.name):
             raise _never_stored(f, o)
+    for o in f.outputs:
+        if not given and o.out.fill is None and (op := only_updates(found.get(o.name, ()))) is not None:
+            raise refusal(TileTypeError(
+                f"{op.op.name}() updates `{o.name}`, an output of {f.__name__}, whose elements are undetermined before",
+                op.span, help=f"write ct.Out(..., fill=0), or what else they are to be before the launch; or give "
+                              f"the array to update: {f.__name__}(..., out=array)"))
 
 
 def _stores_elsewhere(f: TileFunction, stored: str, output: Output, writes: Mapping[str, Op]) -> TileTypeError:

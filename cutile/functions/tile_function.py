@@ -16,7 +16,7 @@ from cutile._support.lru import LruDict
 from cutile.errors import for_callers, for_users, hidden, is_for_users, refusal, warn
 from cutile.functions import libraries, stored
 from cutile.functions.binding import MISSING, REQUIRED, Bound, Planned, bind, check_given, planned
-from cutile.functions.entry import Tracer, entry, traced_entry
+from cutile.functions.entry import Tracer, entry, traced_entry, uses_itself
 from cutile.functions.out import declared
 from cutile.functions.placement import check_names, named_sizes, placed, sizes_of_outputs
 from cutile.functions.rules import Rule, nearest, of_function, of_sizes
@@ -48,7 +48,7 @@ class TileFunction:
         The parameters that a call returns.
     """
 
-    tracer: Tracer | None = None  # of cutile.torch, once it is imported
+    _tracer: Tracer | None = None  # of cutile.torch, once it is imported
 
     def __new__(cls, *args: Any, **kwargs: Any) -> TileFunction:
         """Each function has a class of its own, whose `__call__` is written for its parameters."""
@@ -88,13 +88,15 @@ class TileFunction:
         if grid is None:
             raise TypeError(f"ct.jit needs the grid of {self.__name__}: grid=(8,), grid=\"cdiv(M, 128)\", or a "
                             f"function of named sizes and constants")
-        self.grid = of_sizes("the grid", grid if not isinstance(grid, int) else (grid,), numbers, later)
-        self.defaults = self._default_rules(numbers, inputs, later)
+        arrays = {n: "an array; grids and defaults follow from numbers and from sizes that annotations name, such as "
+                     "M of ct.Array[\"M N\"]" for n in inputs if n not in numbers}
+        self.grid = of_sizes("the grid", grid if not isinstance(grid, int) else (grid,), numbers, {**arrays, **later})
+        self.defaults = self._default_rules(numbers, inputs, {**arrays, **later})
         self.parameters = self._signature(inputs, named)
         self.computed = {n for n, p in self.parameters.items() if p.default is MISSING}
         self.keyed = self._keyed(inputs)
         extra = [Parameter(n, Parameter.KEYWORD_ONLY, default=None) for n in (["out"] * bool(outs) + ["stream"])]
-        check_names(self.__name__, inputs, outs)
+        check_names(self.__name__, inputs, outs, [n for n in self.kernel.names if uses_itself(n)])
         self.__signature__ = inspect.Signature([*self.parameters.values(), *extra])
 
     def _default_rules(self, known: Sequence[str], inputs: Sequence[str], later: Mapping[str, str]) -> dict[str, Rule]:
@@ -103,6 +105,10 @@ class TileFunction:
             if name not in inputs:
                 raise TypeError(f"defaults of {self.__name__}: {name} is no input{nearest(name, inputs)}; inputs are "
                                 f"{', '.join(inputs) or 'none'}")
+            kind = getattr(self.kernel.function.__annotations__.get(name), "__origin__", None)  # T of ct.Constant[T]
+            if isinstance(value, str) and kind in (int, float, bool):
+                raise TypeError(f"defaults of {self.__name__}: `{name}` is {kind.__name__}, not text: write a number, "
+                                f"or a function of named sizes, such as lambda N: N")
             if callable(value) and not isinstance(value, type):
                 found[name] = of_function(f"the default of `{name}`", value, [k for k in known if k != name], later)
         return found
@@ -162,8 +168,8 @@ class TileFunction:
         self.plain = written.__get__(self)  # a call of the function, also where it has an operator
         if self.wrap is not None:
             written = self.wrap(self)
-        elif self.tracer is not None:
-            written = traced_entry(self, written, self.tracer)
+        elif self._tracer is not None:
+            written = traced_entry(self, written, self._tracer)
         type(self).__call__ = written  # type: ignore[method-assign]
 
     def inout(self, *names: str) -> TileFunction:
@@ -245,7 +251,7 @@ class TileFunction:
         values = {**bound.values, **{w.output.name: a for w, a in zip(wanted, outputs)}}
         if 0 not in grid:
             arguments = tuple(values[n] for n in self.kernel.names)
-            stored.check_call(bound, arguments)
+            stored.check_call(bound, arguments, given is not None)
             asked = first if first is not None else outputs[0] if outputs else None
             launching.launch(stream_of(asked) if stream is None else stream, grid, self.launched, arguments)
             if library.lasts and self._lasts:
@@ -516,7 +522,7 @@ class TileFunction:
 
 def let_trace(tracer: Tracer) -> None:
     """Let a compiler that traces Python follow the calls of all functions."""
-    TileFunction.tracer = tracer
+    TileFunction._tracer = tracer
     for f in list(_functions):
         f._write_entry()
 

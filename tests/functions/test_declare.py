@@ -138,3 +138,23 @@ def test_keywords_around_a_function_made_already():
 
     with pytest.raises(TypeError, match="takes no keywords"):
         make()
+
+
+@pytest.mark.parametrize("given, message", [
+    ({"defaults": [3]}, "defaults of ct.jit is a dictionary by name, not"), ({"hints": 4}, "hints of ct.jit is a dict"),
+    ({"checks": "no"}, "checks of ct.jit is True or False, not 'no'"), ({"name": 3}, "name of ct.jit is text, not 3"),
+    ({"defaults": {"TILE": "N"}}, "`TILE` is int, not text: write a number, or a function of named sizes, such as"),
+    ({"grid": lambda x: x.shape}, "the grid reads x, an array; grids and defaults follow from numbers and from sizes"),
+    ({"grid": "K"}, r'K is no named size and no argument; .*annotations name sizes, such as x: ct.Array\["K"\]')])
+def test_keywords_of_other_kinds(given, message):
+    with pytest.raises(TypeError, match=message):
+        ct.jit(softmax_kernel, **{**WHAT, **given})
+
+
+def test_a_size_with_the_name_of_an_array():
+    @ct.kernel
+    def k(x: ct.Array["x N"], y):
+        ct.store(y, (0, 0), ct.load(x, (0, 0), (1, 4)))
+
+    with pytest.raises(TypeError, match="x is the size of `x` along axis 0, and the argument `x` is .*another name"):
+        ct.jit(k, grid=(1,), out=ct.Out("x N"))(X)

@@ -72,6 +72,17 @@ def test_fill(dtype):
     assert (one(ct.Out("M", dtype, fill=1, **ONE)).astype(np.float32) == 1).all()
 
 
+@shows("JIT-7.fill")
+@pytest.mark.parametrize("dtype, fill", [(ct.int32, 0.5), (ct.uint8, 300), (ct.uint8, -1), (ct.int8, float("nan")),
+                                         (ct.int64, float("inf")), (ct.bool_, 2)])
+def test_fills_that_a_dtype_does_not_have(dtype, fill):
+    with pytest.raises(ValueError, match=f"^the fill of output `y` is {fill!r}, which {dtype.name} does not have$"):
+        ct.Out("M", dtype, fill=fill, **ONE)
+    z = np.zeros(1, dtype.name.rstrip("_"))
+    with pytest.raises(ValueError, match=rf"^untouched\(\): the fill of output `y` is {fill!r}, which"):
+        function(ct.Out("M", "z", fill=fill, **ONE))(X, z=z)
+
+
 @shows("JIT-7.poison")
 def test_what_no_block_stores_can_be_seen():
     assert np.isnan(one(ct.Out("M", **ONE))).all()
@@ -118,6 +129,8 @@ def test_outputs_without_names_are_the_last_arrays():
 @pytest.mark.parametrize("given, message", [
     ({}, "either a shape or like="), ({"shape": "M", "like": "x"}, "either a shape or like="),
     ({"shape": "M", "fill": "0"}, "fill is a number"), ({"shape": "M", "dtype": 3}, "the dtype of an output"),
+    ({"shape": "M", "dtype": float}, "write ct.float64, or ct.float32"),
+    ({"shape": "M", "dtype": np.complex64}, "not <class 'numpy.complex64'>"),
     ({"shape": "M", "name": 3}, "name is the name of a parameter"),
 ])
 def test_wrong_declarations(given, message):
@@ -132,7 +145,10 @@ def test_wrong_declarations(given, message):
     (ct.Out(lambda K: (K,), name="y"), "takes `K`, which is no named size"),
     (ct.Out(lambda *a: (1,), name="y"), "parameters of its function are names"),
     (ct.Out("M", name="yy"), "output yy is no parameter of the kernel; did you mean y?"),
-    (ct.Out(like="w", name="y"), "w is no input"), 
+    (ct.Out(like="w", name="y"), "w is no input"),
+    (ct.Out(like="y", name="y"), 'cannot be like itself; if `y` is an argument that the kernel writes'),
+    (ct.Out("M", "f4", name="y"), "write ct.float32, without quotes"),
+    (ct.Out("x.shape[0]", name="y"), 'name the sizes of an array, as in x: ct.Array["M N"], and write M'),
     (ct.Out("M", "float32", name="y"), "write ct.float32, without quotes"),
 ])
 def test_declarations_that_do_not_fit(out, message):

@@ -86,6 +86,8 @@ def test_annotated_outputs():
 @pytest.mark.parametrize("out, message", [
     ("N", r'out is a ct.Out, or a tuple of them, not \'N\'; write out=ct.Out\("N"\)$'),
     (ct.Out, r"; give it a shape, such as ct.Out\(\"M N\"\)$"), (3, "not 3$"),
+    ("y", r'write out=ct.Out\(\.\.\., name="y"\)$'), ({"y": ct.Out("N")}, "write the parameter into it"),
+    (X, r"not an object of type numpy.ndarray; an array of yours is given to a call, f\(\.\.\., out=array\)$"),
     ([ct.Out("N")] * 3, "3 outputs are declared, but the kernel has 2 parameters that may be arrays. A kernel returns "
                         "nothing, and stores to its outputs, which are parameters$"),
     (ct.Out("N", name="n"), "`n` is annotated as a number"), (ct.Out("N", name="z"), "no parameter of the kernel")])
@@ -141,3 +143,52 @@ def test_other_errors_stay_as_they_are():
 
     with pytest.raises(ct.TileTypeError, match="shapes"):
         ct.jit(k, grid=(1,), out=ct.Out("N"))(X, X)
+
+
+def test_outputs_in_another_order():
+    @ct.kernel
+    def k(x: ct.Array["M N"], y, total):
+        t = ct.load(x, (ct.bid(0), 0), (1, 4))
+        ct.store(y, (ct.bid(0), 0), t)
+        ct.store(total, ct.bid(0), ct.sum(t, axis=1))
+
+    x = np.ones((3, 4), np.float32)
+    f = ct.jit(k, grid="M", out=(ct.Out("M"), ct.Out("M N")))
+    with pytest.raises(TypeError, match=r'`y`, `total`, in the order of .* ct.Out\(..., name="total"\), ct.Out\(..., '
+                                        r'name="y"\)$'):
+        f(x)
+    assert f._redeclared(out=(ct.Out("M", name="total"), ct.Out("M N", name="y")))(x)[1].shape == (3,)
+
+
+@pytest.mark.parametrize("parameters, message", [
+    ("*more", r"cannot take \*args or \*\*kwargs: `\*more`"), ("**more", r"`\*\*more`; name every parameter")])
+def test_any_number_of_parameters(parameters, message):
+    scope = {}
+    exec(f"def k(x, y, {parameters}): pass", scope)
+    with pytest.raises(TypeError, match=message):
+        outputs(ct.kernel(scope["k"]), ct.Out("N"))
+
+
+@pytest.mark.parametrize("name", ["_self", "_more", "_kernel", "_out_0", "_default_x", "__builtins__"])
+def test_names_that_functions_use(name):
+    scope = {}
+    exec(f"def k({name}, x, y): pass", scope)
+    with pytest.raises(TypeError, match=f"parameter `{name}` of the kernel has a name that its function uses itself"):
+        outputs(ct.kernel(scope["k"]), ct.Out((4,)))
+
+
+def test_one_output_is_not_declared():
+    @ct.kernel
+    def k(x: ct.Array["N"], y, z):
+        ct.store(y, 0, ct.load(x, 0, 4))
+        ct.store(z, 0, ct.load(x, 0, 4))
+
+    with pytest.raises(TypeError, match=r"needs the argument `y`; `z` is its output, since outputs without a name"):
+        ct.jit(k, grid=(1,), out=ct.Out("N"))(X)
+
+
+def test_arrays_for_numbers():
+    f = ct.jit(number(float), grid=(1,), out=ct.Out("N"))
+    for wrong in (X, np.array(2.0)):
+        with pytest.raises(TypeError, match=r"`n` is annotated as a number, got an array of shape .*; pass n.item\(\)"):
+            f(X, wrong)

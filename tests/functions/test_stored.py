@@ -212,3 +212,29 @@ def test_an_argument_given_as_the_output():
     for wrong in [(y, y), (x, x)]:
         with pytest.raises(ValueError, match="out= gives one array for `y` and for `z`; each output needs an array"):
             f(x, out=wrong)
+
+
+# ------------------------------------------------------------------ outputs that are only updated
+
+
+@ct.kernel
+def counts(x: ct.Array["N"], y, WAY: ct.Constant[int] = 0):
+    if WAY == 1:
+        ct.store(y, 0, 0)
+    if WAY == 2:
+        ct.atomic_xchg(y, 0, 5)
+    ct.atomic_add(y, 0, ct.sum(ct.load(x, 0, 4).astype(ct.int32)))
+
+
+@shows("JIT-7.updated")
+def test_an_output_that_begins_undetermined():
+    x, _ = x_and_copy()
+    f = ct.jit(counts, grid=(1,), out=ct.Out("1", ct.int32))
+    for _ in range(2):
+        with pytest.raises(ct.TileTypeError, match=r"^atomic_add\(\) updates `y`, an output of counts, whose elements "
+                                                   r"are undetermined before") as e:
+            f(x)
+        assert "ct.atomic_add" in e.value.loc.source_line() and "fill=0" in e.value.help
+    assert f(x, out=np.array([3], np.int32)) == 9
+    assert f(x, WAY=1) == 6 and f(x, WAY=2) == 11
+    assert ct.jit(counts, grid=(1,), out=ct.Out("1", ct.int32, fill=1))(x) == 7
