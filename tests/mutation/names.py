@@ -134,6 +134,13 @@ def lines_by_word(m: Mutant) -> dict[str, set[Line]]:
     return {w: found[w] for w in rare if not keyword.iskeyword(w)}
 
 
+def lines_of_rare_words(m: Mutant) -> set[Line]:
+    """The lines of functions that have one of the words of what is replaced, of words that few lines have."""
+    lines, _ = _lines_by_word()
+    found = (lines.get(w, set()) for w in _WORD.findall(m.what.partition(" → ")[0]) if not keyword.iskeyword(w))
+    return set().union(*(f for f in found if len(f) <= WORDS))
+
+
 @functools.cache
 def functions_by_word(file: str) -> dict[str, set[str]]:
     """Test functions of a file by the words of their text, with marks and parameters."""

@@ -38,7 +38,7 @@ from cutile._support.lru import LruDict
 from cutile.runtime.kernel import LIMIT, Kernel, KernelPlans
 from tests.mutation import live_import, mutant_process
 from tests.mutation.lines import Line, Monitor, function_of, import_all, sample
-from tests.mutation.names import lines_that_mention
+from tests.mutation.names import lines_of_rare_words, lines_that_mention
 from tests.mutation.processes import finish, shared_out
 from tests.mutation.programs import Program
 from tests.mutation.run import COUNT, SEED
@@ -142,8 +142,10 @@ class Shard:
     def _try_programs(self) -> None:
         for i, group, number, m in self._open():
             lines = _lines_of(m)
+            near = lines_of_rare_words(m)
             found = _spread([(p.test, p.seconds[group], p) for p in self.programs
-                             if not lines.isdisjoint(p.lines[group])])
+                             if not lines.isdisjoint(p.lines[group])],
+                            lambda f, group=group, near=near: not near.isdisjoint(f[2].lines[group]))
             some = _within(PROGRAMS, found)
 
             def kills(among=some, group=group):
@@ -154,7 +156,8 @@ class Shard:
     def _try_tests(self, seconds: float) -> None:
         for i, group, number, m in self._open():
             names = {t for line in _lines_of(m) for t in self.tests_of.get(line, ())} - self.unstable
-            found = _spread([(t, self.tests[t][1], self.tests[t][2]) for t in names])
+            near = {t for line in lines_of_rare_words(m) for t in self.tests_of.get(line, ())}
+            found = _spread([(t, self.tests[t][1], self.tests[t][2]) for t in names], lambda f, near=near: f[0] in near)
             some = _within(seconds, found)
             if some and (seconds == ROUNDS[0] or len(_within(ROUNDS[ROUNDS.index(seconds) - 1], found)) < len(found)):
                 self._verdict(i, group, number, m, "tests", functools.partial(self._failing, some), some, len(found))
@@ -237,14 +240,14 @@ def _lines_of(m: Mutant) -> set[Line]:
     return own | lines_that_mention(m.path, m.lines) if m.at_import else own
 
 
-def _spread(found: list[tuple[str, float, object]]) -> list[tuple]:
-    """One of each test function first; of these, cheap ones first."""
+def _spread(found: list[tuple], near: Callable[[tuple], bool] = lambda f: False) -> list[tuple]:
+    """Those near the mutated code first; of these one of each test function first; of these, cheap ones first."""
     seen: Counter[str] = Counter()
     ranked = []
     for i, f in enumerate(sorted(found, key=lambda f: f[1])):
-        ranked.append((seen[function_of(f[0])], i, f))
+        ranked.append((not near(f), seen[function_of(f[0])], i, f))
         seen[function_of(f[0])] += 1
-    return [f for *_, f in sorted(ranked, key=lambda r: r[:2])]
+    return [f for *_, f in sorted(ranked, key=lambda r: r[:3])]
 
 
 def _within(budget: float, found: list[tuple]) -> list[tuple]:

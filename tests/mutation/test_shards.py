@@ -18,6 +18,7 @@ def mutant(code: str = "a", at_import: bool = False) -> sites.Mutant:
 def test_tests_of_each_function_come_first_and_cheap_ones_before_others():
     found = [("t[1]", 3.0, None), ("t[2]", 0.1, None), ("u", 2.0, None)]
     assert [f[0] for f in shards._spread(found)] == ["t[2]", "u", "t[1]"]
+    assert [f[0] for f in shards._spread(found, lambda f: f[0] == "t[1]")] == ["t[1]", "t[2]", "u"]
     assert shards._within(2.05, shards._spread(found)) == shards._spread(found)[:2]
 
 
