@@ -1,8 +1,8 @@
 """The Python function behind a call of a tile function: it is written for the function's parameters.
 
 A call whose arrays have dtypes and sizes that were met before finds there what was worked out then: the grid, what
-makes the outputs, and how to ask for the current stream. Calls that are given their outputs run in C, if they can
-(LaunchCache.call). All other calls go to `TileFunction.slow`.
+makes the outputs, and how to ask for the current stream. Calls run in C, if they can (LaunchCache.call); those that
+are given outputs to fill do not. All other calls go to `TileFunction.slow`.
 """
 
 from __future__ import annotations
@@ -51,11 +51,13 @@ def uses_itself(name: str) -> bool:
 def entry(f: TileFunction, first: str | None) -> types.FunctionType:
     """The function that is called with the tile function and the arguments. `first`: the parameter of the first array.
 
-    Its plans are tuples: grid, function for the stream, one function for each output, and the computed arguments.
+    Its plans are tuples: grid, function for the stream, one function for each output, which makes it or fills the one
+    that is given, and the computed arguments.
     """
     computed = [n for n in f.parameters if n in f.computed]
-    source = _source(list(f.parameters.values()), f.kernel.names, [o.name for o in f.outputs], computed, f.keyed, first,
-                     [n for n in f.kernel.names if n in f.returned],
+    filled = [i for i, o in enumerate(f.outputs) if o.out.fill is not None]
+    source = _source(list(f.parameters.values()), f.kernel.names, [o.name for o in f.outputs], filled, computed,
+                     f.keyed, first, [n for n in f.kernel.names if n in f.returned],
                      [n for n in f.parameters if not (f.specs[n].constant or f.specs[n].scalar or f.specs[n].number)])
     scope = {"_launching": launching, "_kernel": f.launched, "_plans": f.plans, "_given_plans": f.given_plans,
              "_calls": f.calls, "_type": type, "_tuple": tuple, "_missing": f.missing, "_Exception": Exception,
@@ -100,12 +102,13 @@ def _compiled(source: str, name: str) -> types.CodeType:
     return compile(source, f"<function {name}>", "exec")
 
 
-def _source(parameters: Sequence[Parameter], names: Sequence[str], outputs: Sequence[str], computed: Sequence[str],
-            keyed: Sequence[tuple[str, bool]], first: str | None, returned: Sequence[str],
+def _source(parameters: Sequence[Parameter], names: Sequence[str], outputs: Sequence[str], filled: Sequence[int],
+            computed: Sequence[str], keyed: Sequence[tuple[str, bool]], first: str | None, returned: Sequence[str],
             arrays: Sequence[str]) -> str:
     """The source text.
 
     parameters  those that callers pass;  names: all parameters of the kernel;  computed: those with computed defaults
+    filled      the indices of outputs that have a fill: arrays that are given for them are filled here
     keyed       what plans depend on: the name of an argument, and whether it is an array
     arrays      the arguments that may be arrays: where one is given for an output, too, the slow way says so
     """
@@ -123,14 +126,15 @@ def _source(parameters: Sequence[Parameter], names: Sequence[str], outputs: Sequ
     lines = [f"def __call__({', '.join(_head(parameters, outputs))}):",
              "    if _more:",
              "        raise _self._too_many(_more)",
-             *_in_c(outputs, names, arrays, result or "None"),
+             *_in_c(outputs, names, arrays, result or "None", not filled),
              "    try:",
              *(["        if out is None:",
                 f"            {plan} = _plans[{_tuple(key)}]",
                 *(f"            _out_{i} = {m}({first})" for i, m in enumerate(made)),
                 "        else:",
                 *_given(outputs, arrays),
-                f"            {plan} = _given_plans[{_tuple([*key, *_given_key(outputs)])}]"] if outputs else
+                f"            {plan} = _given_plans[{_tuple([*key, *_given_key(outputs)])}]",
+                *(f"            _make_{i}(_out_{i})" for i in filled)] if outputs else
                [f"        {plan} = _plans[{_tuple(key)}]"]),
              "    except _Exception:",
              "        _grid = None",
@@ -186,19 +190,21 @@ def _given(outputs: Sequence[str], arrays: Sequence[str]) -> list[str]:
     return [taken] if not twice else [taken, f"            if {twice}:", "                raise _twice"]
 
 
-def _in_c(outputs: Sequence[str], names: Sequence[str], arrays: Sequence[str], result: str) -> list[str]:
+def _in_c(outputs: Sequence[str], names: Sequence[str], arrays: Sequence[str], result: str,
+          given_too: bool) -> list[str]:
     """The lines that leave a call to C code, where that knows calls like it; C code makes the outputs.
 
     names   of all parameters;  arrays: as in _source;  result: what the call returns
+    given_too  whether calls that are given outputs may run there, too
     """
     given = f"_arguments = {_tuple([_value(n, outputs) for n in names])}"
     if not outputs:
         before, unpacked = [given], []
     else:
         before = ["if out is None:", f"    _arguments = {_tuple(['None' if n in outputs else n for n in names])}",
-                  "else:", "    try:", *(f"    {line}"[8:] for line in _given(outputs, arrays)),
-                  f"        {given}",
-                  "    except _Exception:", "        _arguments = ()"]
+                  "else:", *(["    try:", *(f"    {line}"[8:] for line in _given(outputs, arrays)), f"        {given}",
+                              "    except _Exception:", "        _arguments = ()"] if given_too else
+                             ["    _arguments = ()"])]
         unpacked = ["if out is None:", f"    {_tuple([f'_out_{i}' for i, _ in enumerate(outputs)])} = _outcome"]
     return ["    _cache = _kernel.plans.launch_cache",
             "    if _cache is not None:",

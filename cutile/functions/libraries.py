@@ -144,10 +144,7 @@ class _Torch(Library):
     def _by_bits(self, shape: tuple, kind: Any, value: np.ndarray, device: Any) -> Make:
         """Elements of dtypes that PyTorch may not fill, by their bits."""
         torch = self.torch
-        plain = {1: torch.uint8, 2: torch.int16}[value.itemsize]
-        bits = int(value.view({1: np.uint8, 2: np.int16}[value.itemsize]))
-        if kind == getattr(torch, "float4_e2m1fn_x2", None):
-            bits |= bits << 4
+        plain, bits = _as_bits(torch, kind, value)
         if device is None:
             return lambda first: first.new_full(shape, bits, dtype=plain).view(kind)
         return lambda first: torch.full(shape, bits, dtype=plain, device=device).view(kind)
@@ -166,6 +163,13 @@ class _Torch(Library):
 
 
 _TORCH_NAMES = {"bool_": "bool", "float4_e2m1fn": "float4_e2m1fn_x2"}
+
+
+def _as_bits(torch: Any, kind: Any, value: np.ndarray) -> tuple[Any, int]:
+    """A dtype of PyTorch that can be filled in the place of another, and the bits of a value."""
+    plain, unsigned = {1: (torch.uint8, np.uint8), 2: (torch.int16, np.int16)}[value.itemsize]
+    bits = int(value.view(unsigned))
+    return plain, bits | bits << 4 if kind == getattr(torch, "float4_e2m1fn_x2", None) else bits
 
 
 def _pairs(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -236,6 +240,41 @@ class _CuPy(Library):
         from cutile.gpu.driver import driver
 
         return driver().device_of_pointer(ref.pointer) if ref is not None and ref.pointer else 0
+
+
+# ------------------------------------------------------------------ arrays of callers
+
+
+def filler(fill: Fill, dtype: DType) -> Callable[[Any], None]:
+    """A function that sets all elements of an array, of any library, to what an output declares [JIT-7].
+
+    It raises a TypeError for an array in GPU memory where no library is loaded that can.
+    """
+    value = _value(fill, dtype)
+
+    def fill_array(a: Any) -> None:
+        torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+        if torch is not None and isinstance(a, getattr(torch, "Tensor", ())):
+            _fill_tensor(torch, a.detach(), dtype, value)
+        elif isinstance(owner := getattr(array_of(a), "owner", None), np.ndarray):
+            owner[...] = value
+        elif cupy is not None:
+            b = a if isinstance(a, cupy.ndarray) else cupy.asarray(a)
+            with cupy.cuda.Device(b.data.device_id):
+                b.fill(value)
+        else:
+            raise TypeError(f"to fill {type_name(a)} in GPU memory needs CuPy; import cupy before")
+
+    return fill_array
+
+
+def _fill_tensor(torch: Any, a: Any, dtype: DType, value: np.ndarray) -> None:
+    """PyTorch may not fill some dtypes: these are filled by their bits."""
+    if dtype.bitwidth < 16 and INFO[dtype].floating or dtype.name == "bfloat16":
+        plain, bits = _as_bits(torch, a.dtype, value)
+        a.view(plain).fill_(bits)
+    else:
+        a.fill_(value.item())
 
 
 # ------------------------------------------------------------------ which one

@@ -26,8 +26,9 @@ class Out:
         A dtype, the name of a parameter whose dtype it is, or a function of named sizes and arguments. None: the dtype
         of the first array; that of x for an output named grad_x beside an argument x.
     fill : number or None, default None
-        What all elements are before the launch. None leaves them uninitialised; in CPU memory they are then NaN or the
-        lowest integer, so that elements that no block stores can be seen.
+        What all elements are before the launch, also those of an array that a call is given by out=. None leaves such
+        an array as it is, and an output that the call allocates uninitialised; in CPU memory its elements are then NaN
+        or the lowest integer, so that elements that no block stores can be seen.
     like : str, optional
         The name of a parameter: the output has its shape, and without `dtype` its dtype. It replaces `shape`.
     device : str or device, optional

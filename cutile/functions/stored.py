@@ -104,15 +104,22 @@ def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
 
 
 def check_apart(bound: Bound, given: Mapping[str, Any]) -> None:
-    """ValueError for one array that is given for two outputs. A warning where one is an argument as well [JIT-12]."""
+    """ValueError for one array that is given for two outputs, and for an argument that would be filled. A warning where
+    another is an argument as well [JIT-12].
+    """
     f, outputs = bound.function, list(given.items())
     for i, (name, a) in enumerate(outputs):
         for other, b in outputs[:i]:
             if a is b:
                 raise refusal(ValueError(f"{f.__name__}(): out= gives one array for `{other}` and for `{name}`; each "
                                          f"output needs an array of its own"))
+    filled = {o.name: o.out.fill for o in f.outputs if o.out.fill is not None}
     for name, a in outputs:
         for x in bound.arrays:
+            if a is x.value and name in filled:
+                raise refusal(ValueError(f"{f.__name__}(): out= is the array that `{x.name}` is, too, and output "
+                                         f"`{name}` is filled with {filled[name]} before the launch, so that the "
+                                         f"kernel would read that; pass another array"))
             if a is x.value and (name, x.name) not in f.warned:
                 f.warned.add((name, x.name))
                 warn(

@@ -249,14 +249,18 @@ class TileFunction:
         first, stream_of = bound.first and bound.first.value, library.stream()
         outputs = [make(first) for make in makers] if given is None else given
         values = {**bound.values, **{w.output.name: a for w, a in zip(wanted, outputs)}}
+        fillers = [] if given is None else [_filler(w) for w in wanted]
+        arguments = tuple(values[n] for n in self.kernel.names)
         if 0 not in grid:
-            arguments = tuple(values[n] for n in self.kernel.names)
             stored.check_call(bound, arguments, given is not None)
+        for fill, a in zip(fillers, outputs):
+            fill(a)
+        if 0 not in grid:
             asked = first if first is not None else outputs[0] if outputs else None
             launching.launch(stream_of(asked) if stream is None else stream, grid, self.launched, arguments)
             if library.lasts and self._lasts:
                 self._keep_in_c(bound, grid, library, inputs, values, made)
-                self._keep(bound, (grid, stream_of, *(makers or [_given_already] * len(wanted))), inputs,
+                self._keep(bound, (grid, stream_of, *(makers if given is None else fillers)), inputs,
                            None if given is None else outputs)
             self._count_forms(bound)
         returned = [values[n] for n in self.kernel.names if n in self.returned]
@@ -310,11 +314,14 @@ class TileFunction:
     def _keep_in_c(self, bound: Bound, grid: tuple, library: libraries.Library, inputs: Sequence[Any],
                    values: Mapping[str, Any], made: Sequence[Planned]) -> None:
         """Let C code run the next calls like this one. Not where grid or outputs follow from numbers that are no
-        constants, since these are not in a signature; and without arrays only calls that are given outputs.
+        constants, since these are not in a signature; and without arrays only calls that are given outputs. Arrays
+        of the caller are filled in Python.
 
         made   the outputs that the call made
         """
         cache, first = self.launched.plans.launch_cache, bound.first
+        if not made and any(o.out.fill is not None for o in self.outputs):
+            return
         if cache is None or any(not is_array and not self.specs[n].constant for n, is_array in self.keyed):
             return
         passed = {**values, **dict(zip(self.parameters, inputs, strict=True)), **{w.output.name: None for w in made}}
@@ -542,8 +549,13 @@ def _fill(w: Planned, poisoned: bool) -> Any:
     return libraries.lowest(w.dtype) if poisoned and w.output.out.fill is None else w.output.out.fill
 
 
-def _given_already(first: Any) -> None:
-    """In the place of what makes an output that the caller gave."""
+def _filler(w: Planned) -> Callable[[Any], None]:
+    """What fills an output that the caller gives, in the place of what makes one."""
+    return _as_given if w.output.out.fill is None else libraries.filler(w.output.out.fill, w.dtype)
+
+
+def _as_given(a: Any) -> None:
+    """For an output without fill: the array stays as the caller gives it."""
 
 
 def _as_outputs(wanted: Sequence[Planned]) -> str:

@@ -92,6 +92,11 @@ def test_dtypes_of_tensors(dtype):
                                                         torch.iinfo(y.dtype).min)).all()
     g = ct.jit(k, grid=(1,), out=ct.Out("N", getattr(ct, dtype), fill=1))
     assert (g(torch.zeros(3)).float() == 1).all()
+    given = torch.zeros(6, dtype=y.dtype)
+    for out in (given[:3], given[:3], given[::2].contiguous()):
+        out.view(torch.uint8).zero_()
+        assert g(torch.zeros(3), out=out) is out and (out.float() == 1).all()
+    assert not given[3:].float().any()
 
 
 def test_pairs_of_float4():
@@ -189,6 +194,10 @@ def cupy_like(monkeypatch):
             super().__init__(a)
             self.shape, self.strides, self.data = a.shape, a.strides, Memory(a, device)
 
+        def fill(self, value):
+            state["filled_on"] = state["device"]
+            self.array.fill(value)
+
     class Device:
         def __init__(self, n):
             self.id = n
@@ -242,15 +251,25 @@ def test_the_current_stream_of_the_first_array(on_gpu):
     assert state["made_on"] == [0, 0, 0, 0, 1] and state["device"] == 0
 
 
-def test_fill_in_gpu_memory(on_gpu):
-    _, cupy, _ = on_gpu
+def test_fill_in_gpu_memory(on_gpu, monkeypatch):
+    _, cupy, state = on_gpu
 
     @ct.kernel
     def k(x: ct.Array["N"], y):
         unstored(y)
 
     f = ct.jit(k, grid=(1,), out=ct.Out("N", ct.int32, fill=3))
-    assert f(cupy.ndarray(np.ones(8, np.float32))).array.tolist() == [3] * 8
+    x, y = cupy.ndarray(np.ones(8, np.float32)), cupy.ndarray(np.zeros(8, np.int32))
+    assert f(x).array.tolist() == [3] * 8
+    assert f(x, out=y) is y and y.array.tolist() == [3] * 8
+    x, y = cupy.ndarray(np.ones(8, np.float32), 1), cupy.ndarray(np.zeros(8, np.int32), 1)
+    for _ in range(2):
+        y.array[...] = 0
+        assert f(x, out=y) is y and y.array.tolist() == [3] * 8 and state["filled_on"] == 1
+    y = Cuda(np.zeros(8, np.int32))
+    with pytest.raises(TypeError, match="to fill .*Cuda in GPU memory needs CuPy"):
+        monkeypatch.setitem(sys.modules, "cupy", None)
+        f(Cuda(np.ones(8, np.float32)), out=y)
 
 
 def test_arrays_of_other_libraries_in_gpu_memory(on_gpu, monkeypatch):

@@ -127,6 +127,59 @@ def test_the_array_for_an_output():
     assert len(softmax_kernel._programs) == programs >= before
 
 
+W = X[:3, :4].copy()
+
+
+@ct.kernel
+def total(x: ct.Array["M N"], y, z, TILE: ct.Constant[int] = 4):
+    t = ct.load(x, (ct.bid(0), 0), (1, TILE))
+    ct.atomic_add(y, ct.arange(TILE, dtype=ct.int32), t.reshape((TILE,)))
+    ct.store(z, ct.bid(0), ct.sum(t, axis=1))
+
+
+@shows("JIT-7.fill", "JIT-10.out")
+def test_an_array_that_is_given_is_filled(monkeypatch):
+    f = ct.jit(total, grid="M", out=(ct.Out("N", fill=0), ct.Out("M")))
+    y, z = np.full(4, 7, np.float32), np.full(3, 7, np.float32)
+    wanted, others = (W.sum(axis=0), W.sum(axis=1)), (y[::-1], z)
+    for out in ((y, z), (y, z), others, others, [y, z]):
+        got = f(W, out=out)
+        assert got[0] is out[0] and np.array_equal(got[0], wanted[0]) and np.array_equal(got[1], wanted[1])
+    monkeypatch.setattr(type(f), "slow", None)
+    f(W, out=(y, z))
+    f(W, out=(y, z))
+    assert np.array_equal(y, wanted[0])
+
+
+@shows("JIT-7.fill")
+def test_an_array_that_is_given_stays_without_a_fill():
+    f = ct.jit(total, grid="M", out=(ct.Out("N"), ct.Out("M")))
+    y, z = np.ones(4, np.float32), np.ones(3, np.float32)
+    for n in range(1, 4):
+        f(W, out=(y, z))
+        assert np.allclose(y, 1 + n * W.sum(axis=0))
+
+
+@shows("JIT-7.fill", "JIT-13.grid")
+def test_filled_where_nothing_is_launched():
+    f = ct.jit(total, grid=(0,), out=(ct.Out("N", fill=3), ct.Out("M")))
+    assert f(W, out=(np.ones(4, np.float32), np.ones(3, np.float32)))[0].tolist() == [3] * 4
+
+
+@shows("JIT-7.fill", "JIT-12.same")
+def test_an_argument_is_not_filled():
+    @ct.kernel
+    def k(x: ct.Array["N"], y):
+        ct.store(y, 0, ct.load(x, 0, 4))
+
+    f, x = ct.jit(k, grid=(1,), out=ct.Out("N", fill=0)), W[0].copy()
+    f(x, out=np.empty_like(x))
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"out= is the array that `x` is, too, and output `y` is filled with 0"):
+            f(x, out=x)
+    assert np.array_equal(x, W[0])
+
+
 @shows("JIT-10.several")
 def test_several_outputs():
     @ct.kernel
