@@ -61,7 +61,6 @@ TESTED_ELSEWHERE = {
     "functions/tuning_key": ("functions/test_tuned.py", "which calls search is decided by it"),
     "functions/tuning_search": ("functions/test_tuned.py", "tuned functions search"),
     "functions/tuning_store": ("functions/test_tuned.py", "what searches found is kept there"),
-    "torch/results": ("torch/test_operators.py", "operators compute them"),
     "torch/schema": ("torch/test_operators.py", "operators have one"),
     "tune/candidates": ("test_tune.py", "a search is made of them"),
     "functions/traced": ("functions/test_jax.py", "arrays of JAX go through it"),

@@ -235,11 +235,16 @@ def _one_place(function: TileFunction, arrays: Sequence[Read]) -> None:
         if first is None:
             first, home = a, place
         elif place != home:
-            how = ("make both arrays of JAX, jax.numpy.asarray(x)" if "jax" in (place, home) else
-                   "copy one of them to where the other is")
-            kind = ValueError if isinstance(place, int) and isinstance(home, int) else TypeError
-            raise refusal(kind(f"{function.__name__}(): the arrays of a call must be on one device, but `{first.name}` "
-                               f"is in {_called(home)} and `{a.name}` is in {_called(place)}; {how}"))
+            raise two_places(function.__name__, first.name, home, a.name, place)
+
+
+def two_places(function: str, first: str, home: Any, other: str, place: Any) -> Exception:
+    """The error for two arrays of a call at different places, which are named as by place_of, or "meta"."""
+    how = ("make both arrays of JAX, jax.numpy.asarray(x)" if "jax" in (place, home) else
+           "copy one of them to where the other is")
+    kind = ValueError if isinstance(place, int) and isinstance(home, int) else TypeError
+    return refusal(kind(f"{function}(): the arrays of a call must be on one device, but `{first}` is in "
+                        f"{_called(home)} and `{other}` is in {_called(place)}; {how}"))
 
 
 def place_of(a: Read) -> Any:
@@ -256,7 +261,8 @@ def place_of(a: Read) -> Any:
 
 
 def _called(place: Any) -> str:
-    return {"cpu": "CPU memory", "jax": "an array of JAX"}.get(place, f"the memory of GPU {place}")
+    known = {"cpu": "CPU memory", "jax": "an array of JAX", "meta": "no memory (a meta tensor)"}
+    return known.get(place, f"the memory of GPU {place}")
 
 
 # ------------------------------------------------------------------ named sizes

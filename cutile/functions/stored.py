@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cutile.analysis.aliasing import all_writes, only_updates
+from cutile.analysis.aliasing import all_writes, first_writes, only_updates
 from cutile.errors import TileTypeError, refusal, warn
 from cutile.front.source_text import definition_of
 from cutile.functions.out import LAST, Output
@@ -63,6 +63,19 @@ def check(f: TileFunction, program: Program, given: bool = True) -> None:
                 f"{op.op.name}() updates `{o.name}`, an output of {f.__name__}, whose elements are undetermined before",
                 op.span, help=f"write ct.Out(..., fill=0), or what else they are to be before the launch; or give "
                               f"the array to update: {f.__name__}(..., out=array)"))
+
+
+def check_declared(f: TileFunction, program: Program) -> None:
+    """TileTypeError where the kernel stores to an array that callers pass and that `inout` does not name: for callers
+    that rely on what is declared, as graphs do.
+    """
+    for p, op in first_writes(program).items():
+        name = program.param_names[program.params.index(p)].partition("[")[0]
+        if name not in f.returned:
+            raise refusal(TileTypeError(
+                f"{f.__name__} stores to `{name}`, which is no output: write {f.__name__}.inout(\"{name}\") before a "
+                f"graph or an operator is made of it, since PyTorch leaves out calls whose results nobody reads",
+                op.span, help=f"or declare an output: ct.Out(..., name=\"{name}\")"))
 
 
 def _stores_elsewhere(f: TileFunction, stored: str, output: Output, writes: Mapping[str, Op]) -> TileTypeError:

@@ -97,14 +97,14 @@ def register(operator: torch.library.CustomOpDef, formula: Formula | None, why: 
         followed = torch.is_grad_enabled() and torch._C._any_requires_grad(*flat)
         if followed and differentiable is not None:
             return apply(differentiable, below, counts, *flat)
-        if followed:
-            for i in written:
-                if args[i].requires_grad:
-                    autograd.refuse_leaf(arguments[i].name, args[i])
+        memory = [(arguments[i].name, t) for i in written for t in _flat([args[i]])[0]] if followed else []
+        for n, t in memory:
+            if t.requires_grad:
+                autograd.refuse_leaf(n, t)
         with torch._C._AutoDispatchBelowAutograd():
             result = overload.redispatch(below, *args)
         if followed:
-            _without_gradient(why, [args[i] for i in written], result, flat)
+            _without_gradient(why, [t for _, t in memory], result, flat)
         return result
 
     with warnings.catch_warnings():  # about the kernel of torch.library, whose place this takes

@@ -153,15 +153,30 @@ def _defined(name: str, function: TileFunction, formula: gradients.Formula | Non
                                             tags=list(tags))
     operator.__class__ = _Operator
     operator.function, operator.newer, operator.__name__ = function, None, function.__name__
+    operator.written = frozenset(written)
     operator.tensors = [is_tensor(function, n) for n in function.parameters]
     positional = all(p.kind is not p.KEYWORD_ONLY for p in function.parameters.values())
-    operator.direct = (lambda *args: function.plain(*args)) if positional and not (written or function.computed) else (
+    fast = (lambda *args: function.plain(*args)) if positional and not (written or function.computed) else (
         results.run(function))
+    operator.direct = _first_call(operator, fast)
     operator.register_fake(_fake(operator))
     gradients.register(operator, formula, why, [list(function.parameters).index(n) for n in written])
     if not written:
         operator.register_vmap(vmap or _one_by_one(operator))
     return operator
+
+
+def _first_call(operator: Any, fast: Callable) -> Callable:
+    """The first call that goes past the dispatcher, after which calls are `fast` ones."""
+    checked = results.run(operator.function)
+
+    def first(*args: Any) -> Any:
+        found = checked(*args)
+        if operator.direct is first:
+            operator.direct = fast
+        return found
+
+    return first
 
 
 def _replace(old: _Operator | None, new: _Operator) -> None:
@@ -192,6 +207,7 @@ class _Operator(torch.library.CustomOpDef):
     direct: Callable | None  # the function; None where PyTorch was told of another one, or of a conversion
     newer: _Operator | None  # what was made under the same name later
     tensors: list[bool]  # which parameters are tensors
+    written: frozenset[str]  # the parameters that its schema says are written
 
     def __call__(self, *args, **kwargs):
         if torch.compiler.is_compiling():

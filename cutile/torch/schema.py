@@ -36,7 +36,7 @@ def _parameter(function: TileFunction, name: str, hint: Any) -> str:
     if name in function.computed:
         return f"{_number_type(function, name, hint, 0).replace('SymInt', 'int')}? {name}=None"
     if spec.list is not None:
-        return f"Tensor[] {name}"
+        return f"Tensor{'(a!)' if name in function.returned else ''}[] {name}"
     plain = spec.array is None and (hint in _TYPES or default is not inspect.Parameter.empty)
     if not (spec.constant or spec.scalar is not None or plain):
         return f"Tensor{'(a!)' if name in function.returned else ''} {name}"

@@ -61,7 +61,7 @@ def _operator_in_graphs(function: TileFunction) -> tuple[str, tuple[str, ...], t
         raise TypeError("torch.export needs operators with names: make one of a function made by ct.jit, by "
                         "cutile.torch.op(\"mine::name\", function)")
     made: Any = vars(function).get("_in_graphs")
-    if made is None:
+    if made is None or made[1].written != function._inout:
         name = re.sub(r"[\W_]+", "_", f"{function.__module__}_{function.__qualname__}").strip("_")
         _names[name] += 1
         name = name if _names[name] == 1 else f"{name}_{_names[name]}"

@@ -77,7 +77,7 @@ def test_a_leaf_is_not_written():
 
 
 def test_functions_that_were_called_before_the_import(monkeypatch):
-    monkeypatch.setattr(TileFunction, "tracer", None)
+    monkeypatch.setattr(TileFunction, "_tracer", None)
     early = ct.jit(scaled.kernel, grid="cdiv(N, 64)", out=ct.Out("N"), defaults={"TILE": 64})
     early(X)
     monkeypatch.undo()
