@@ -10,6 +10,8 @@ import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from cutile.errors import refusal
 from cutile.front.advice import nearest
 
@@ -64,18 +66,36 @@ def by_input(function: Any, backward: Callable, found: Any, wanted: Collection[s
     return dict(found)
 
 
-def check_dtypes(name: str, backward: Callable, found: Mapping[str, Any], dtypes: Mapping[str, Any]) -> None:
-    """TypeError for a gradient by a kernel that has another dtype than its input, where none was declared.
+def check(function: Any, backward: Callable, found: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+    """TypeError for a gradient of what is no array or has another shape, and for one by a kernel that has another
+    dtype than its input, where none was declared.
 
-    name     of the function;  found: the gradients;  dtypes: of the inputs that are arrays
+    found: the gradients, or None, by input;  arrays: the inputs that are arrays, or what has their shape and dtype
     """
+    who = f"{_name(backward)}, the backward function of {function.__name__},"
+    for n, gradient in found.items():
+        if gradient is None:
+            continue
+        if n not in arrays:
+            raise refusal(TypeError(f"{who} returned a gradient of {n}, which is no array here; leave it out"))
+        shape, wanted = tuple(np.shape(gradient)), tuple(arrays[n].shape)
+        if shape != wanted:
+            raise refusal(TypeError(f"{who} returned a gradient of {n} of shape {shape}, but {n} has {wanted}"
+                                    f"{_how_to_fit(shape, wanted)}"))
     for o in getattr(backward, "outputs", ()):
         n = o.name.removeprefix("grad_")
-        if o.dtype is None and o.dtype_like is None and dtypes.get(n, found[n].dtype) != found[n].dtype:
+        if o.dtype is None and o.dtype_like is None and n in arrays and arrays[n].dtype != found[n].dtype:
             raise refusal(TypeError(f"{o.name} of {_name(backward)} has the dtype of its first array, "
-                                    f"{found[n].dtype}, but `{n}` of {name} has {dtypes[n]}: give it one by "
-                                    f"ct.Out(..., dtype=...), or the kernel the parameter `{n}`, whose dtype it then "
-                                    f"has"))
+                                    f"{found[n].dtype}, but `{n}` of {function.__name__} has {arrays[n].dtype}: give "
+                                    f"it one by ct.Out(..., dtype=...), or the kernel the parameter `{n}`, whose dtype "
+                                    f"it then has"))
+
+
+def _how_to_fit(shape: tuple, wanted: tuple) -> str:
+    if shape == ():
+        return "; write None where it is 0"
+    fits = len(shape) >= len(wanted) and all(a in (1, b) for a, b in zip(wanted[::-1], shape[::-1]))
+    return "; sum over the other axes" if fits else ""
 
 
 def _name(backward: Callable) -> str:

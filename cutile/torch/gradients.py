@@ -7,8 +7,8 @@ output may or may not be differentiable, and a gradient that nobody gives is an 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch._library.autograd import make_autograd_impl
@@ -47,7 +47,8 @@ class Formula:
         ctx.save_for_backward(*(values[n] for n in ctx.names))
         ctx.numbers = {n: values[n] for n in self.asked if n in values and n not in ctx.names}
         ctx.made = [(t.shape, t.dtype, t.device) for t in results]
-        ctx.dtypes = {n: v.dtype for n, v in zip(self.inputs, args) if isinstance(v, torch.Tensor)}
+        arrays = _items(zip(self.inputs, args))
+        ctx.arrays = {n: _Kind(v.shape, v.dtype) for n, v in arrays.items() if isinstance(v, torch.Tensor)}
 
     def gradients(self, ctx: Any, grads: Sequence[torch.Tensor | None], needed: Sequence[bool]) -> list[Any]:
         """The gradient of each input."""
@@ -67,8 +68,21 @@ class Formula:
             if grad is not None and not isinstance(grad, torch.Tensor | list | tuple):
                 raise refusal(TypeError(f"the backward function of {self.name} returned a gradient of `{n}` that is no "
                                         f"tensor, but of type {type(grad).__name__}"))
-        gradients.check_dtypes(self.name, self.backward, found, ctx.dtypes)
+        gradients.check(self.function, self.backward, _items(found.items()), ctx.arrays)
         return [found.get(n) for n in self.inputs]
+
+
+class _Kind(NamedTuple):
+    shape: Sequence[int]
+    dtype: torch.dtype
+
+
+def _items(values: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Values by name, where an item of a list has a name such as x[0]."""
+    found: dict[str, Any] = {}
+    for n, v in values:
+        found |= {f"{n}[{i}]": item for i, item in enumerate(v)} if isinstance(v, list | tuple) else {n: v}
+    return found
 
 
 # ------------------------------------------------------------------ the kernel for autograd

@@ -10,18 +10,18 @@ import cutile as ct
 import cutile.jax
 
 
-@ct.jit(grid="M", out=(ct.Out("M N", name="y"), ct.Out("M", name="rstd")),
+@ct.jit(grid="M", out=(ct.Out("M N", name="y"), ct.Out("M", ct.float32, name="rstd")),
         defaults={"TILE": lambda N: 1 << (N - 1).bit_length()})
 @ct.kernel
 def forward(x: ct.Array["M N"], weight: ct.Array["N"], y, rstd, TILE: ct.Constant[int],  # noqa: F821, F722
             EPS: ct.Constant[float] = 1e-6):
-    """A block normalises a row, and keeps the reciprocal of its root mean square."""
+    """A block normalises a row, and keeps the reciprocal of its root mean square. It computes in float32."""
     row, n = ct.bid(0), x.shape[1]
-    t = ct.load(x, (row, 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO)
+    t = ct.load(x, (row, 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
     r = ct.rsqrt(ct.sum(t * t, 1) / n + EPS)
-    w = ct.load(weight, 0, TILE, padding_mode=ct.PaddingMode.ZERO)
+    w = ct.load(weight, 0, TILE, padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
     ct.store(rstd, row, r)
-    ct.store(y, (row, 0), t * r[:, None] * w)
+    ct.store(y, (row, 0), (t * r[:, None] * w).astype(y.dtype))
 
 
 @ct.jit(grid="M", out=ct.Out("M N", name="grad_x"), defaults={"TILE": lambda N: 1 << (N - 1).bit_length()})
@@ -31,20 +31,19 @@ def of_rows(x: ct.Array["M N"], weight: ct.Array["N"], rstd: ct.Array["M"], grad
     """The gradient of a row of x."""
     row, n = ct.bid(0), x.shape[1]
     r = ct.load(rstd, row, 1)[:, None]
-    normal = ct.load(x, (row, 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO) * r
-    g = ct.load(grad_y, (row, 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO)
-    weighted = g * ct.load(weight, 0, TILE, padding_mode=ct.PaddingMode.ZERO)
-    ct.store(grad_x, (row, 0), r * (weighted - normal * (ct.sum(weighted * normal, 1, keepdims=True) / n)))
+    normal = ct.load(x, (row, 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32) * r
+    g = ct.load(grad_y, (row, 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
+    weighted = g * ct.load(weight, 0, TILE, padding_mode=ct.PaddingMode.ZERO).astype(ct.float32)
+    found = r * (weighted - normal * (ct.sum(weighted * normal, 1, keepdims=True) / n))
+    ct.store(grad_x, (row, 0), found.astype(grad_x.dtype))
 
 
-def backward(x, weight, rstd, grad_y, grad_rstd):
-    """The gradients by input: that of x by a kernel, that of the weight, a sum over rows, by JAX. Nothing that is
-    differentiated reads rstd, so its gradient is zero.
-    """
-    return {"x": of_rows(x, weight, rstd, grad_y), "weight": jnp.sum(grad_y * x * rstd[:, None], 0)}
+def backward(x, weight, rstd, grad_y):
+    """The gradients by input: that of x by a kernel, that of the weight, a sum over rows in float32, by JAX."""
+    return {"x": of_rows(x, weight, rstd, grad_y), "weight": jnp.sum(grad_y * (x * rstd[:, None]), 0)}
 
 
-rms_norm = cutile.jax.custom_vjp(forward, backward)
+rms_norm = cutile.jax.custom_vjp(forward, backward, non_differentiable=("rstd",))
 
 
 def plain(x, weight):

@@ -53,3 +53,21 @@ def test_the_layer_of_the_page(page, rms):
     plain = jax.grad(lambda x, w: (rms["plain"](x, w) * g).sum(), (0, 1))(x, w)
     assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(found, plain))
     assert np.all(np.diff(page["losses"]) < 0)
+
+
+@pytest.mark.parametrize("source", ["rms", "page"])
+def test_gradients_of_bfloat16(source, request):
+    """They are off by one rounding: sums over rows are made in float32."""
+    f = request.getfixturevalue(source)["rms_norm"]
+    plain = request.getfixturevalue("rms")["plain"]
+    keys = jax.random.split(jax.random.key(2), 3)
+    x, w, g = (jax.random.normal(k, s).astype(jnp.bfloat16)
+               for k, s in zip(keys, ((512, 20), (20,), (512, 20))))
+
+    def exact(a):
+        return a.astype(jnp.float32)
+
+    found = jax.grad(lambda x, w: exact(f(x, w)[0] * (g + 1)).sum(), (0, 1))(x, w)
+    wanted = jax.grad(lambda x, w: (plain(x, w) * exact(g + 1)).sum(), (0, 1))(exact(x), exact(w))
+    for a, b in zip(found, wanted):
+        assert a.dtype == jnp.bfloat16 and np.allclose(exact(a), b, rtol=2 ** -8, atol=2 ** -8 * np.abs(b).max())

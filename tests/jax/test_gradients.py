@@ -99,6 +99,8 @@ def test_outputs_that_serve_the_gradient():
 @pytest.mark.parametrize("found, text", [
     ({"grad_x": 1}, "returned a gradient of 'grad_x', which is no input; did you mean x.; write {\"x\": ...}"),
     ({}, "returned no gradient of x; write {\"x\": ...}, with None where it is 0"),
+    ({"x": np.ones((2, N))}, r"returned a gradient of x of shape \(2, 8\), but x has \(8,\); sum over the other axes"),
+    ({"x": None, "T": 1}, "returned a gradient of T, which is no array here; leave it out"),
     ((1,), "must return a dictionary of gradients by input, such as {\"x\": ...}, not tuple")])
 def test_wrong_gradients(jit, found, text):
     f = custom_vjp(square, lambda x, grad_y: found)
@@ -166,7 +168,48 @@ def test_no_derivative_forwards(jit):
     assert np.array_equal(jit(jax.grad(jax.checkpoint(lambda x: squared(x).sum())))(jnp.asarray(X[0])), 2 * X[0])
 
 
+@ct.jit(grid=1, out=(ct.Out("N"), ct.Out("N")))
+@ct.kernel
+def cube(x: ct.Array["N"], y, s):
+    t = ct.load(x, 0, N)
+    ct.store(y, 0, t * t * t)
+    ct.store(s, 0, 3 * t * t)
+
+
+@shows("JC-10.lost")
+@pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("constant", [(), ("s",)], ids=["", "non_differentiable"])
+def test_no_gradient_is_lost(jit, constant):
+    """The backward function reads `s` and takes no gradient of it: what would need that is an error."""
+    f = custom_vjp(cube, lambda s, grad_y: {"x": s * grad_y}, non_differentiable=constant)
+    x = jnp.asarray(X[0])
+    first = jax.grad(lambda x: f(x)[0].sum())
+    of_s = jit(jax.grad(lambda x: jax.vmap(f)(x[None])[1].sum()))
+    lost = "a gradient comes to output `s` of cube, but <lambda>, its backward function, takes no grad_s: take grad_s"
+    assert np.array_equal(jit(first)(x), 3 * x ** 2)
+    assert np.array_equal(jax.grad(lambda x: jax.checkpoint(jit(f))(x)[0].sum())(x), 3 * x ** 2)
+    with pytest.raises(TypeError, match=f"{lost} in <lambda>, or for a derivative of a gradient, compute `s` in"):
+        jit(jax.jacrev(first))(x)
+    if constant:
+        assert not of_s(x).any()
+    else:
+        with pytest.raises(TypeError, match=f"{lost}.*, or say by non_differentiable=..s.,. of cutile.jax.custom_vjp"):
+            of_s(x)
+
+
+@shows("JC-10.lost")
+def test_gradients_through_an_output_that_serves_the_gradient():
+    f = custom_vjp(cube, lambda x, s, grad_y, grad_s: {"x": s * grad_y + 6 * x * grad_s})
+    x = jnp.asarray(X[0])
+    assert np.array_equal(jax.jacrev(jax.grad(lambda x: f(x)[0].sum()))(x), np.diag(6 * X[0]))
+    assert np.array_equal(jax.grad(lambda x: f(x)[1].sum())(x), 6 * x)
+
+
 def test_wrong_functions():
+    with pytest.raises(ValueError, match="non_differentiable names 'rstd', which is no output of cube; there are y, s"):
+        custom_vjp(cube, lambda grad_y: {}, non_differentiable=("rstd",))
+    with pytest.raises(TypeError, match="non_differentiable is a tuple of names, such as .'s',., not 's'"):
+        custom_vjp(cube, lambda grad_y: {}, non_differentiable="s")
     with pytest.raises(TypeError, match="custom_vjp.. takes a function made by ct.jit that declares outputs"):
         custom_vjp(lambda x: x, square_backward)
     with pytest.raises(TypeError, match="takes grad_z, which is no .* of square; .*; there are x, T, y, grad_y"):

@@ -1,10 +1,12 @@
 """Backward functions: their parameters, and what they return."""
 
+import re
+
 import numpy as np
 import pytest
 
 import cutile as ct
-from cutile.runtime.gradients import asked, by_input, check_dtypes
+from cutile.runtime.gradients import asked, by_input, check
 
 N = 8
 
@@ -67,10 +69,26 @@ def test_dictionaries_name_each_input():
 
 def test_gradients_of_kernels_have_the_dtype_of_their_input():
     found = {"i": np.zeros(8, np.float16)}
-    check_dtypes("both", backward, found, {"i": found["i"].dtype})
+    check(both, backward, found, {"i": np.ones(8, np.float16)})
     with pytest.raises(TypeError, match="grad_i of backward has the dtype of its first array, float16, but `i` of both "
                                         "has float32: give it one by ct.Out.*, or the kernel the parameter `i`, whose"):
-        check_dtypes("both", backward, found, {"i": np.dtype("float32")})
+        check(both, backward, found, {"i": np.ones(8, np.float32)})
     declared = ct.jit(backward.kernel, grid=1, out=ct.Out("N", ct.float16), defaults={"TILE": 8})
     for other in (declared, lambda x: found):
-        check_dtypes("both", other, found, {"i": np.dtype("float32")})
+        check(both, other, found, {"i": np.ones(8, np.float32)})
+
+
+def test_gradients_have_the_shape_of_their_input():
+    def of_sums(x):
+        return {"x": x}
+
+    who = "^of_sums, the backward function of both, returned a gradient of x"
+    x = np.ones((3, 1))
+    check(both, of_sums, {"x": np.ones((3, 1)), "i": None}, {"x": x})
+    for shape, end in (((3, 4), "; sum over the other axes"), ((2, 3, 1), "; sum over the other axes"), ((2, 1), ""),
+                       ((3,), ""), ((), "; write None where it is 0")):
+        with pytest.raises(TypeError, match=re.escape(f" of shape {shape}, but x has (3, 1){end}") + "$") as e:
+            check(both, of_sums, {"x": np.ones(shape)}, {"x": x})
+        assert re.match(who, str(e.value))
+    with pytest.raises(TypeError, match=f"{who}, which is no array here; leave it out$"):
+        check(both, of_sums, {"x": np.ones(3)}, {})

@@ -119,7 +119,7 @@ def test_a_gradient_whose_dtype_nothing_says():
                                backward=of_arrays(backward, "grad_x", "grad_w"))
     x, w = given(torch.float32, torch.float64)
     with pytest.raises(TypeError, match="grad_w of backward has the dtype of its first array, torch.float32, but `w` "
-                                        "of cutile_gradients::open has torch.float64"):
+                                        "of product has torch.float64"):
         operator(x, w)[0].sum().backward()
 
 
@@ -189,6 +189,7 @@ def test_an_input_without_gradient():
     ((0, 0), "must return a dictionary of gradients by input, such as .*not tuple"),
     (None, "not NoneType"),
     ({"x": 1.0, "w": None}, "returned a gradient of `x` that is no tensor, but of type float"),
+    ({"x": torch.ones(1), "w": None}, r"returned a gradient of x of shape \(1,\), but x has \(\d+,\)$"),
     ({}, "no gradient of x, w"),
 ])
 def test_wrong_results_of_backward(returned, text):
