@@ -123,7 +123,7 @@ def register(operator: torch.library.CustomOpDef, formula: Formula | None, why: 
 
     with warnings.catch_warnings():  # about the kernel of torch.library, whose place this takes
         warnings.simplefilter("ignore", UserWarning)
-        operator._lib.impl(operator._name, kernel, "Autograd", with_keyset=True)
+        operator._lib.impl(operator._name, kernel, "Autograd", with_keyset=True, allow_override=True)
 
 
 def _differentiable(name: str, overload: Any, formula: Formula) -> type[torch.autograd.Function]:
