@@ -146,7 +146,7 @@ def test_a_traceback_ends_at_the_call(call, monkeypatch):
     with pytest.raises((TileError, TypeError, ValueError)) as caught:
         call()
     assert all(map(is_own, (e for e in caught.traceback if not e.ishidden(caught))))
-    followed = type(FUNCTION).tracer is not None  # by PyTorch, for which a call begins one function earlier
+    followed = type(FUNCTION)._tracer is not None  # by PyTorch, for which a call begins one function earlier
     assert sum(not is_own(e) for e in caught.traceback) <= 2 + followed  # the functions that were called
     monkeypatch.setenv("CUTILE_DEBUG", "1")
     with pytest.raises((TileError, TypeError, ValueError)) as all_frames:
