@@ -56,9 +56,9 @@ def autotune(configs: Any, *, key: Sequence[str] | None = None, inputs: Any = No
         A function of the arguments that returns what the outputs should be, or all arrays that the kernel stores to.
         None: all configurations must store the same.
     check : function, optional
-        A function of outputs and expected outputs that raises if they differ too much. Without a reference, what is
-        expected is what another configuration stored. None: integers must be equal, floats may differ by what sums in
-        another order may.
+        A function of two tuples of NumPy arrays, the outputs and the expected ones, also where there is one output. It
+        raises or returns False if they differ too much. Without a reference, what is expected is what another
+        configuration stored. None: integers must be equal, floats may differ by what sums in another order may.
     budget_s : float, optional
         After so many seconds no further configuration is tried.
     timeout_s : float or None, default 10
@@ -80,7 +80,8 @@ def autotune(configs: Any, *, key: Sequence[str] | None = None, inputs: Any = No
     Raises
     ------
     TypeError
-        It decorates what is neither a kernel nor made by `ct.jit`.
+        It decorates what is neither a kernel nor made by `ct.jit`. Calls raise it where `reference` returns no arrays,
+        and where `check` returns something else than True, False or None.
     ValueError
         There are no configurations, a key of them is unknown, or `inputs` or a name in `key` is. Calls raise it where
         no configuration runs, where they store different values and there is no reference, and where none of them

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from cutile._support.structs import cached, field, structure
 from cutile.analysis.aliasing import written_params
 from cutile.dtypes import INFO
+from cutile.errors import refusal
 from cutile.functions import libraries
 from cutile.runtime import launch as launching
 from cutile.runtime import launch_plan
@@ -60,10 +61,12 @@ class Outcome:
         return Outcome(tuple(n for n, _ in kept), tuple(a for _, a in kept), self.missing)
 
     @staticmethod
-    def of_arrays(given: Any) -> Outcome:
-        """What a reference returned: one array, or a tuple of them."""
-        arrays = tuple(given) if isinstance(given, tuple | list) else (given,)
-        return Outcome(tuple(f"output {i}" for i in range(len(arrays))), tuple(map(on_host, arrays)))
+    def of_reference(given: Any, names: Sequence[str]) -> Outcome:
+        """What a reference returned for outputs with these names: one array, or a tuple of them. TypeError for anything
+        else.
+        """
+        arrays = referred(given, names)
+        return Outcome(tuple(f"output {i}" for i in range(len(arrays))), tuple(arrays))
 
     @cached
     def scales(self) -> tuple[float, ...]:
@@ -73,7 +76,10 @@ class Outcome:
 
 @structure(frozen=True)
 class Differing:
-    """Where an array differs from what is expected: the first such element, and how many there are."""
+    """Where an array differs from what is expected: the first such element, and how many there are.
+
+    allowed   how far elements may be away; None of integers, which must be equal
+    """
 
     name: str
     index: tuple[int, ...]
@@ -81,6 +87,7 @@ class Differing:
     want: Any
     count: int
     size: int
+    allowed: float | None = None
 
     @property
     def how_many(self) -> str:
@@ -88,6 +95,31 @@ class Differing:
 
     def __str__(self) -> str:
         return f"`{self.name}`{list(self.index)} is {self.got} instead of {self.want}, and {self.how_many}"
+
+
+def referred(given: Any, names: Sequence[str]) -> list[np.ndarray]:
+    """The arrays that a reference returned, in CPU memory. TypeError for what is none."""
+    found = []
+    for item in given if isinstance(given, tuple | list) else (given,):
+        try:
+            a = None if isinstance(item, dict | set | str | bytes) else np.asarray(on_host(item))
+        except (TypeError, ValueError):
+            a = None
+        if a is None or a.dtype.kind in "OUSMm":
+            what = type(item).__name__ if item is given else f"{type(item).__name__} in a {type(given).__name__}"
+            what = "None" if given is None else f"a {what}"
+            raise refusal(TypeError(f"the reference returned {what}; return {in_order(names)}"))
+        found.append(a)
+    return found
+
+
+def in_order(names: Sequence[str]) -> str:
+    """What a reference is to return, in words."""
+    return f"one array, for `{names[0]}`" if len(names) == 1 else f"a tuple in the order ({', '.join(names)})"
+
+
+def _count(n: int) -> str:
+    return f"{n} array{'s' * (n != 1)}"
 
 
 def on_host(a: Any) -> np.ndarray:
@@ -190,14 +222,18 @@ def agree(got: Outcome, want: Outcome) -> str | None:
     Integers must be equal. Floats may differ by 2**-13 of the largest element, and by 4 ulp of the dtype at it.
     """
     if len(got.arrays) != len(want.arrays):
-        return f"it stores to {len(got.arrays)} arrays instead of {len(want.arrays)}"
+        return (f"the reference returned {_count(len(want.arrays))}, and the kernel stores to "
+                f"{_count(len(got.arrays))}; return {in_order(got.names)}")
     for name, a, b in zip(got.names, got.arrays, want.arrays):
         if a.shape != b.shape:
             return f"`{name}` has shape {a.shape} instead of {b.shape}"
     found = differing(got, want)
     if found is not None and (where := got.missing.get(found.name)) is not None and where[found.index]:
         return f"no block stores {elements(found.name, where)}"
-    return None if found is None else str(found)
+    if found is None:
+        return None
+    limit = "integers must be equal" if found.allowed is None else f"{found.allowed:.3g} is allowed"
+    return f"{found}; {limit}; give check= where results may differ by more"
 
 
 def elements(name: str, where: np.ndarray) -> str:
@@ -219,7 +255,8 @@ def differing(got: Outcome, want: Outcome, but: Mapping[str, np.ndarray] | None 
         if count:
             at = next(k * PART + first for k, (n, first) in enumerate(counted) if n)
             index = tuple(map(int, np.unravel_index(at, a.shape)))
-            return Differing(name, index, a[index], b[index], count, a.size)
+            integers = a.dtype.kind in "biu" and b.dtype.kind in "biu"
+            return Differing(name, index, a[index], b[index], count, a.size, None if integers else near)
     return None
 
 

@@ -57,6 +57,7 @@ class Judge:
         self._right: list[Trial] = []  # those that stored all that any of them did
         self._stored: Outcome | None = None  # by the first of these
         self._dispute: ValueError | None = None  # about which of these stores other values
+        self._misused: TypeError | None = None  # by a check that returns something else than it may
 
     def hear(self, t: Trial, outcome: Outcome, outputs: Outputs) -> None:
         """Compare what a configuration stored, of a function with these outputs. ValueError, or what the caller's check
@@ -73,7 +74,11 @@ class Judge:
             self._right.append(t)
 
     def close(self) -> None:
-        """ValueError if configurations that lack nothing disagree, and for elements that none of them stored."""
+        """ValueError if configurations that lack nothing disagree, and for elements that none of them stored; TypeError
+        if the caller's check returned what says nothing.
+        """
+        if self._misused is not None:
+            raise self._misused
         if self._dispute is not None:
             raise self._dispute
         for name, where in (self._missing or {}).items() if self._right else ():
@@ -89,7 +94,7 @@ class Judge:
         if len(want.arrays) == len(outputs.names):
             outcome = outcome.only(outputs.names)
         if self.check is not None:
-            self.check(outcome.arrays, want.arrays)
+            self._ask(outcome, want)
         elif (why := agree(outcome, want)) is not None:
             raise ValueError(why)
 
@@ -121,13 +126,28 @@ class Judge:
                                           f"{first.config}; {d.how_many}")
         try:
             if not self._missing:
-                self.check(outcome.arrays, stored.arrays)
+                self._ask(outcome, stored)
         except Exception as e:
-            found = self._dispute_of(f"check= refuses what {t.config} stores beside {first.config}: "
-                                     f"{type(e).__name__}: {e}")
-            found.__cause__ = e
+            found = self._dispute_of(f"{t.config} beside {first.config}: {e}")
+            found.__cause__ = e.__cause__
             return found
         return None
+
+    def _ask(self, got: Outcome, want: Outcome) -> None:
+        """ValueError where the caller's check raises or returns False."""
+        assert self.check is not None
+        try:
+            answer = self.check(got.arrays, want.arrays)
+        except Exception as e:
+            raise ValueError(f"check= raised {type(e).__name__}: {e}") from e
+        if answer is None or isinstance(answer, bool | np.bool_) and answer:
+            return
+        if not isinstance(answer, bool | np.bool_):
+            shown = "an array" if getattr(answer, "shape", ()) else f"{answer!r:.100}"
+            self._misused = refusal(TypeError(
+                f"{self.name}: check= returned {shown}; it gets two tuples of arrays, what a configuration "
+                f"stored and what is expected, and raises or returns False where they differ too much"))
+        raise ValueError("check= returned False" if self._misused is None else str(self._misused))
 
     def _dispute_of(self, how: str) -> ValueError:
         return refusal(ValueError(

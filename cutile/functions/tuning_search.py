@@ -89,7 +89,8 @@ class Search:
         """What the reference returns, which gets copies of the arguments; None without one."""
         if self.settings.reference is None:
             return None
-        return Outcome.of_arrays(self.settings.reference(*copies(self.args), **copies(self.named)))
+        found = self.settings.reference(*copies(self.args), **copies(self.named))
+        return Outcome.of_reference(found, self._outputs(self.trials[0].config).names)
 
     def _stream(self) -> Any:
         """The current stream of the library of the first array."""

@@ -402,15 +402,56 @@ def test_a_check_of_the_caller():
 
     f = tuned([{"TILE": 4}, {"TILE": 16}, {"TILE": 32}], kernel=wrong_at_16, check=check, reference=reference)
     f(X, 2.0)
-    assert [(c["TILE"], w.split("\n")[0]) for c, w in f.last.failures] == [(32, "AssertionError: too far")]
+    assert [(c["TILE"], w.split("\n")[0]) for c, w in f.last.failures] == [
+        (32, "ValueError: check= raised AssertionError: too far")]
 
     def strict(got, want):
         assert got[0][0] == want[0][0], "another"
 
     f = tuned([{"TILE": 4}, {"TILE": 16}], kernel=wrong_at_16, check=strict)
-    with pytest.raises(ValueError, match=r"check= refuses what {'TILE': 16} stores beside {'TILE': 4}: AssertionError: "
-                                         r"another"):
+    with pytest.raises(ValueError, match=r"{'TILE': 16} beside {'TILE': 4}: check= raised AssertionError: another"):
         f(X, 2.0)
+
+
+@shows("TUN-5.check")
+@pytest.mark.parametrize("false", [False, np.False_])
+def test_a_check_that_returns_false(false):
+    f = tuned([{"TILE": 4}, {"TILE": 16}], kernel=wrong_at_16, reference=reference,
+              check=lambda got, want: np.allclose(got, want) or false)
+    f(X, 2.0)
+    assert [(c["TILE"], w) for c, w in f.last.failures] == [(16, "ValueError: check= returned False")]
+    with pytest.raises(ValueError, match="none of 1 configurations ran; 1 × ValueError: check= returned False"):
+        tuned([{"TILE": 4}], reference=reference, check=lambda got, want: false)(X, 2.0)
+    with pytest.raises(ValueError, match=r"{'TILE': 16} beside {'TILE': 4}: check= returned False"):
+        tuned([{"TILE": 4}, {"TILE": 16}], check=lambda got, want: false)(X, 2.0)
+
+
+@shows("TUN-5.check")
+@pytest.mark.parametrize("given", [{}, {"reference": lambda x, factor: x * factor}])
+def test_a_check_that_returns_neither(given, tmp_path):
+    for check in (lambda got, want: 0.25, lambda got, want: got[0] == want[0]):
+        with pytest.raises(TypeError, match="check= returned .*; it gets two tuples of arrays"):
+            tuned(check=check, **given)(X, 2.0)
+    assert not kept_on_disk(tmp_path)
+
+
+@pytest.mark.parametrize("returned, what", [
+    ({"y": 1}, "a dict"), (None, "None"), ("y", "a str"), ((X, None), "a NoneType in a tuple"), (object(), "a object")])
+def test_a_reference_of_another_form(returned, what):
+    with pytest.raises(TypeError, match=f"^the reference returned {what}; return one array, for `y`"):
+        tuned(reference=lambda x, factor: returned)(X, 2.0)
+
+
+def test_a_reference_of_another_count():
+    with pytest.raises(ValueError, match="the reference returned 3 arrays, and the kernel stores to 1 array; return "
+                                         "one array, for `y`"):
+        tuned(reference=lambda x, factor: (x, x, x))(X, 2.0)
+
+
+def test_what_a_reference_refuses_says_how_much_is_allowed():
+    with pytest.raises(ValueError, match=r"elements differ; 0.0242 is allowed; give check= where results may differ by "
+                                         "more"):
+        tuned([{"TILE": 16}], kernel=wrong_at_16, reference=reference)(X, 2.0)
 
 
 @ct.kernel

@@ -57,8 +57,12 @@ def test_wrong_functions():
         assert_matches(softmax, wrong, (X,))
     with pytest.raises(AssertionError, match="has the shape"):
         assert_matches(softmax, lambda x: x[:3], (X,))
-    with pytest.raises(ValueError, match="1 outputs, the reference returned 2"):
+    with pytest.raises(ValueError, match="1 outputs, and the reference returned 2; return one array, for `y`"):
         assert_matches(softmax, lambda x: (x, x), (X,))
+    with pytest.raises(ValueError, match="1 outputs, and bounds= has 2; "):
+        assert_matches(softmax, reference, (X,), bounds=(1, 1))
+    with pytest.raises(TypeError, match="the reference returned a dict; return one array, for `y`"):
+        assert_matches(softmax, lambda x: {"y": x}, (X,))
 
 
 @shows("BEN-6.given")
@@ -236,6 +240,26 @@ def test_several_outputs_and_none():
     m = Matched((Match("a", 1.0, 2.0, 0.5), Match("b", 3.0, 9.0, 0.4)), ("one",))
     assert (m.error, m.bound) == (3.0, 9.0) and str(m).count("\n") == 2 and str(m).endswith("note: one")
     assert (Matched(()).error, Matched(()).bound) == (0.0, 0.0)
+
+
+@ct.kernel
+def added_kernel(x: ct.Array["M N"], y, T: ct.Constant[int] = 64):
+    for i in range(x.shape[0]):
+        t = ct.load(x, (i, 0), (1, T), padding_mode=ct.PaddingMode.ZERO).reshape((T,))
+        ct.atomic_add(y, ct.arange(T, dtype=ct.int32), t.astype(y.dtype), check_bounds=True)
+
+
+@shows("BEN-6.nothing")
+@pytest.mark.parametrize("dtype, said", [(ct.float32, False), (ct.bfloat16, True)])
+def test_a_note_where_anything_would_be_right(dtype, said):
+    f = ct.jit(added_kernel, grid=(1,), out=ct.Out("N", dtype, fill=0))
+    x = np.random.default_rng(0).standard_normal((300, 8)).astype(np.float32)
+    found = assert_matches(f, lambda x: x.astype(np.float64).sum(0), (x,), sanitize=False)
+    notes = [n for n in found.notes if "what is allowed of `y` is larger than the values themselves in " in n]
+    assert bool(notes) is said and all("Add in float32" in n for n in notes)
+    assert ("could be anything" in str(found)) is said
+    given = assert_matches(f, lambda x: x.astype(np.float64).sum(0), (x,), bounds=1e3, sanitize=False)
+    assert any("in 100% of its elements" in n for n in given.notes)
 
 
 @shows("BEN-6.narrow")
