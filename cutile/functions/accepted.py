@@ -10,13 +10,14 @@ from cutile.compilation.array_spec import Sample
 from cutile.compilation.calling_convention import CallingConvention
 from cutile.compilation.derive import constraints_of
 from cutile.errors import refusal
-from cutile.functions.binding import bind, planned
+from cutile.functions.binding import Bound, bind, planned
 from cutile.runtime.arguments import Argument
 
 if TYPE_CHECKING:
     from cutile.functions.tile_function import TileFunction
 
-_PROMISES = ("base_addr_divisible_by", "shape_divisible_by", "stride_divisible_by", "shape_constant", "stride_constant")
+_PROMISES = ("base_addr_divisible_by", "shape_divisible_by", "stride_divisible_by", "shape_constant", "stride_constant",
+             "stride_lower_bound_incl", "may_alias_internally")
 
 
 @structure(frozen=True)
@@ -60,10 +61,21 @@ def check(f: TileFunction, wanted: Sequence[Accepted], given: Mapping[str, Any])
     if [a.name for a in wanted] != [a.name for a in found]:
         names = ", ".join(a.name for a in wanted)
         raise refusal(TypeError(f"{f.__name__} was compiled with other parameters: {names}"))
-    for was, now in zip(wanted, found):
-        why = f"for {was.shown}, got {now.shown}" if was.key != now.key else _broken(was.promises, now.promises)
+    for was, now, argument in zip(wanted, found, arguments):
+        if was.key != now.key:
+            why = f"for {was.shown}, got {now.shown}{_follows(bound, was.name, given)}"
+        else:
+            why = _broken(was.promises, now.promises, argument.flat_args)
         if why is not None:
             raise refusal(TypeError(f"{f.__name__} was compiled for another `{was.name}`: {why}"))
+
+
+def _follows(bound: Bound, name: str, given: Mapping[str, Any]) -> str:
+    """Which sizes a constant follows from that the caller did not give."""
+    rule = bound.function.defaults.get(name)
+    reads = {name} if rule is None else rule.reads
+    sizes = [f"{n} = {bound.names[n]}, {bound.origins[n]}" for n in sorted(reads) if n in bound.origins]
+    return f"; it follows from {' and '.join(sizes)}" if sizes and name not in given else ""
 
 
 def _shown(argument: Argument) -> str:
@@ -72,20 +84,34 @@ def _shown(argument: Argument) -> str:
     return describe() if describe is not None else repr(getattr(t, "value", t))
 
 
-def _broken(was: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
-    """What was promised of a parameter and does not hold; None if all does."""
-    for what in _PROMISES:
-        a, b = was.get(what), now.get(what)
-        if a is None or b is None:
-            continue
-        if not isinstance(a, tuple):
-            holds = b % a == 0
-        elif what.endswith("constant"):
-            holds = all(x is None or x == y for x, y in zip(a, b))
-        else:
-            constants = now.get(what.replace("divisible_by", "constant")) or (None,) * len(b)
-            b = tuple(d if c is None else (c or d) for d, c in zip(b, constants))
-            holds = all(y % x == 0 for x, y in zip(a, b))
-        if not holds:
-            return f"{what.replace('_', ' ')} was {a}, and is {b}"
+def _broken(was: Mapping[str, Any], now: Mapping[str, Any], refs: Sequence[Any]) -> str | None:
+    """What was promised of a parameter and does not hold, in words; None if all does.
+
+    refs   the arrays that are passed
+    """
+    for what, values in (("size", "shape"), ("stride", "strides")):
+        for axis, got in enumerate(getattr(refs[0], values, ()) if len(refs) == 1 else ()):
+            if (must := _wanted(what.replace("size", "shape"), axis, was, now)) is not None:
+                return f"its {what} along axis {axis} must be {must}, got {got}"
+    if now.get("base_addr_divisible_by", 1) % was.get("base_addr_divisible_by", 1):
+        return f"its address must be divisible by {was['base_addr_divisible_by']}"
+    if was.get("may_alias_internally") is False and now["may_alias_internally"]:
+        return "no two of its elements may share memory, as those of a broadcast array or of overlapping rows do"
+    return None
+
+
+def _wanted(what: str, axis: int, was: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """What a size or stride must be and is not, in words; None if it is."""
+    def said(promises: Mapping[str, Any], kind: str) -> Any:
+        return promises[kind][axis] if kind in promises else None
+
+    constant, is_constant = (said(p, f"{what}_constant") for p in (was, now))
+    divisor, is_divisible = (said(p, f"{what}_divisible_by") for p in (was, now))
+    if constant is not None and constant != is_constant:
+        return f"{constant}"
+    if divisor is not None and (is_constant or is_divisible) % divisor:
+        return f"divisible by {divisor}"
+    if what == "stride" and said(was, "stride_lower_bound_incl") is not None and is_constant is None and said(
+            now, "stride_lower_bound_incl") is None:
+        return f"at least {said(was, 'stride_lower_bound_incl')}"
     return None

@@ -27,7 +27,7 @@ def check_call(bound: Bound, arguments: tuple, given: bool = False) -> None:
     f = bound.function
     kinds = (given, *((a.name, a.dtype.name, len(a.shape)) for a in bound.arrays),
              *(repr(bound.values[n]) for n, spec in f.specs.items() if spec.constant and n in bound.values))
-    if not f.outputs or kinds in f.checked:
+    if not f.returned or kinds in f.checked:
         return
     try:
         program = f.launched.program(f.launched.classify(arguments))
@@ -43,7 +43,8 @@ def check(f: TileFunction, program: Program, given: bool = True) -> None:
     Other arguments may be stored to, such as counters, and an output that has a name may be one that only some
     constants let the kernel store to. But if a kernel stores to none of its outputs, or not to one that was found by
     its position, the declaration names the wrong parameters. Where it stores to no argument either, the store is
-    missing, unless an output has a fill, or its code has a use of an output, which constants may have switched off.
+    missing, unless an output has a fill, or its code has a use of an output, which constants may have switched off. An
+    argument that `inout` names must not be one that the code only reads [JIT-12].
     """
     found = {program.param_names[program.params.index(p)].partition("[")[0]: accesses
              for p, accesses in all_writes(program).items()}
@@ -57,6 +58,12 @@ def check(f: TileFunction, program: Program, given: bool = True) -> None:
     for o in missed:
         if none or not _is_used(f, o.name):
             raise _never_stored(f, o)
+    for n in sorted(f.returned - {o.name for o in f.outputs} - writes.keys()):
+        if _is_only_read(f, n):
+            raise refusal(TileTypeError(
+                f"the kernel never stores to `{n}`, which {f.__name__}.inout(\"{n}\") says that calls change",
+                definition_of(f.kernel.function).header_span(),
+                help=f"write ct.store({n}, index, tile), or leave out inout(\"{n}\")"))
     for o in f.outputs:
         if not given and o.out.fill is None and (op := only_updates(found.get(o.name, ()))) is not None:
             raise refusal(TileTypeError(
@@ -107,6 +114,22 @@ def _never_stored(f: TileFunction, output: Output) -> TileTypeError:
 def _is_used(f: TileFunction, name: str) -> bool:
     """Whether the text of the kernel has a use of a parameter: without one, no constants let it be stored to."""
     return name in _names(definition_of(f.kernel.function).node, ast.Load)
+
+
+def _is_only_read(f: TileFunction, name: str) -> bool:
+    """Whether the text of the kernel only reads an array: no constants let it be stored to."""
+    tree = definition_of(f.kernel.function).node
+    read = [part for n in ast.walk(tree) for part in _read_by(n)]
+    return all(n in read for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == name)
+
+
+def _read_by(n: ast.AST) -> Sequence[ast.AST]:
+    """The parts of an expression that it only reads, where it is a load or asks for sizes or dtype."""
+    if isinstance(n, ast.Attribute) and n.attr in ("shape", "dtype", "ndim"):
+        return [n.value]
+    if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("load", "gather"):
+        return n.args[:1]
+    return []
 
 
 def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:

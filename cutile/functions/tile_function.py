@@ -173,9 +173,10 @@ class TileFunction:
         type(self).__call__ = written  # type: ignore[method-assign]
 
     def inout(self, *names: str) -> TileFunction:
-        """Let calls return arguments too: arrays that the kernel writes.
+        """Let calls return arguments too: arrays that the kernel writes. This changes the function itself.
 
-        They come in the order of the kernel's parameters.
+        They come in the order of the kernel's parameters. For another function, that returns what it did, make one of
+        the kernel by `ct.jit` again.
 
         Parameters
         ----------
@@ -186,6 +187,15 @@ class TileFunction:
         -------
         function
             This one.
+
+        Raises
+        ------
+        TypeError
+            A name is no array that callers pass. TileTypeError at the first call if the kernel only reads it.
+
+        Notes
+        -----
+        [JIT-12]
         """
         for n in names:
             if n not in self.parameters or self.specs[n].constant:

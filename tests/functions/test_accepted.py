@@ -39,6 +39,28 @@ def test_calls_of_what_was_loaded(path):
 
 
 @shows("CPL-2.call")
+def test_arrays_for_which_code_was_not_made(path):
+    wide, line = np.ones((4, 128), np.float32), np.ones(4 * 64 + 4, np.float32)
+    overlapping = np.lib.stride_tricks.as_strided(X, (4, 64), (16, 4))
+    for c in (softmax.compile(X, target="sm_90"), ct.CompiledFunction.load(path)):
+        for x in (X, wide[:, :64], line[:-4].reshape(4, 64)):
+            assert np.array_equal(c(x), softmax(x))
+        for x, message in [(X[::-1], "its stride along axis 0 must be at least 0, got -64"),
+                           (X[:, ::-1], "its stride along axis 1 must be 1, got -1"),
+                           (np.asfortranarray(X), "its stride along axis 0 must be divisible by 4, got 1"),
+                           (overlapping, "no two of its elements may share memory"),
+                           (np.broadcast_to(X[0], (4, 64)), "no two of its elements may share memory"),
+                           (wide[:, 1:65], "its address must be divisible by 16")]:
+            with pytest.raises(TypeError, match=f"^softmax was compiled for another `x`: {message}"):
+                c(x)
+        with pytest.raises(TypeError, match="another `TILE`: for 64, got 32; it follows from N = 32, the size of `x` "
+                                            "along axis 1$"):
+            c(X[:, :32])
+        with pytest.raises(TypeError, match="another `x`: its size along axis 1 must be divisible by 16, got 63"):
+            c(X[:, :63])
+
+
+@shows("CPL-2.call")
 def test_in_another_process(path):
     code = f"""
 import sys

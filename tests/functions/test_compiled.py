@@ -127,7 +127,7 @@ def test_calls():
             c(*args)
     strict = softmax.compile(ct.ArraySpec("M N", ct.float32, divisible={"N": 16}), TILE=64, target="sm_90")
     strict(X, 64)
-    with pytest.raises(TypeError, match="another `x`: shape divisible by"):
+    with pytest.raises(TypeError, match="another `x`: its size along axis 1 must be divisible by 16, got"):
         strict(np.zeros((4, 63), np.float32), 64)
 
 

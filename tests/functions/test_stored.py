@@ -66,6 +66,35 @@ def test_an_argument_is_not_overwritten(f, named):
     refused(f, x, out=x.copy() if len(f.outputs) == 1 else (x.copy(), x.copy()), **named)
 
 
+@ct.kernel
+def reads(y, x: ct.Array["N"], SUM: ct.Constant[bool] = False):
+    t = ct.load(x, index=0, shape=4) + ct.gather(x, 0)
+    if SUM:
+        ct.atomic_add(y, 0, ct.sum(t))
+    else:
+        ct.store(y, 0, t + x.shape[0])
+
+
+@ct.kernel
+def may_store(x: ct.Array["N"], BACK: ct.Constant[bool] = False):
+    t = ct.load(x, 0, 4)
+    if BACK:
+        ct.store(x, 0, 2 * t)
+
+
+@shows("JIT-12.inout")
+def test_an_argument_that_is_only_read_is_not_written():
+    x, before = x_and_copy()
+    f = ct.jit(reads, grid=(1,), out=ct.Out("N", name="y")).inout("x")
+    for _ in range(2):
+        with pytest.raises(ct.TileTypeError, match=r'stores to `x`, which reads.inout\("x"\) says') as caught:
+            f(x)
+        assert "leave out inout" in caught.value.help and "def reads" in caught.value.loc.source_line
+    g = ct.jit(may_store, grid=(1,)).inout("x")
+    assert g(x) is x and np.array_equal(x, before)  # constants may switch a store off
+    assert g(x, BACK=True) is x and np.array_equal(x, 2 * before)
+
+
 def test_items_of_a_list():
     x, before = x_and_copy()
     f = ct.jit(listed, grid=(1,), out=ct.Out((4,)))
