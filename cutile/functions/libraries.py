@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cutile.dtypes import INFO, DType, float4_e2m1fn, lowest, of_storage
+from cutile.errors import refusal
 from cutile.runtime.arguments import array_of
 from cutile.runtime.array_ref import ArrayRef
 from cutile.runtime.arrays import type_name
@@ -284,6 +285,20 @@ def is_jax(value: Any) -> bool:
     """Whether it is an array of JAX, or stands for one in a trace."""
     jax = sys.modules.get("jax")
     return jax is not None and isinstance(value, getattr(jax, "Array", ()))
+
+
+def in_numpy(value: Any) -> Any:
+    """A copy in NumPy of an array of JAX, also inside tuples and lists; other values as they are. TypeError where JAX
+    traces, so that there is no value yet.
+    """
+    if isinstance(value, tuple | list):
+        return type(value)([in_numpy(v) for v in value])
+    if not is_jax(value):
+        return value
+    if isinstance(value, sys.modules["jax"].core.Tracer):
+        raise refusal(TypeError("an array that JAX traces has no value yet; call this outside of jax.jit and other "
+                                "transformations"))
+    return np.array(value)
 
 
 def of_array(value: Any, ref: ArrayRef, allocates: bool) -> Library:

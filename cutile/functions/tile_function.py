@@ -398,9 +398,10 @@ class TileFunction:
     def launch_arguments(self, values: Mapping[str, Any]) -> tuple[tuple[int, int, int], Kernel, tuple]:
         """Grid, kernel and arguments of the launch that a call makes, with outputs that are allocated for it.
 
-        Elements of the outputs are NaN or the lowest integer, in GPU memory too.
+        Elements of the outputs are NaN or the lowest integer, in GPU memory too. Of arrays of JAX it takes copies in
+        NumPy, since a launch needs memory that it may write.
         """
-        given = {n: values.get(n, p.default) for n, p in self.parameters.items()}
+        given = {n: libraries.in_numpy(values.get(n, p.default)) for n, p in self.parameters.items()}
         missing = [n for n, v in given.items() if v is Parameter.empty]
         if missing:
             raise TypeError(f"{self.__name__}() needs the argument `{missing[0]}`")

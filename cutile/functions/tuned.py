@@ -12,6 +12,7 @@ from cutile._support.lru import LruDict
 from cutile._support.opaque import opaque
 from cutile._support.structs import structure
 from cutile.errors import refusal
+from cutile.functions import libraries
 from cutile.functions.binding import bind
 from cutile.functions.factory import Factory
 from cutile.functions.rules import nearest, of_function
@@ -46,9 +47,13 @@ class Tuned:
     ----------
     function : function
         What it tunes: a function made by `ct.jit`, or a factory.
+    hint_names : tuple of str
+        Options of the kernel that a call may give by name, too.
     last : Tuning or None
         The result of the last search; None before.
     """
+
+    hint_names = HINTS
 
     def __init__(self, function: TileFunction | Factory, settings: Settings):
         functools.update_wrapper(self, function)
@@ -148,16 +153,25 @@ class Tuned:
             f, names, values = self.resolved(args, named)
             with contextlib.suppress(TypeError):  # an argument that cannot be hashed
                 self._resolved.keep(kind, (f, names, values))
+        if named:
+            named = self._passed(f, named)
         return f(*args, **named) if names is None else f(**dict(zip(names, args)), **named, **values)
+
+    def _passed(self, f: TileFunction, named: Mapping[str, Any]) -> dict[str, Any]:
+        """Named arguments without the hints, and the parameters of a factory, that the caller has chosen."""
+        chosen = (*HINTS, *(self._config_keys() if isinstance(self.function, Factory) else ()))
+        return {n: v for n, v in named.items() if n not in chosen or n in f.parameters}
 
     def resolved(self, args: tuple, named: Mapping[str, Any]) -> tuple[TileFunction, list[str] | None, Config]:
         """The function for a call, the names of positional arguments (None: as they are), and further arguments."""
         given = {n: v for n, v in named.items() if n not in ("out", "stream")}
         if isinstance(self.function, Factory):
-            return self.configured(self.best(*args, **given))[0], None, {}
+            chosen = {n: v for n, v in given.items() if n in self._config_keys()}
+            return self.configured(chosen or self.best(*args, **given))[0], None, {}
         names = list(self.call_arguments(self.function, args, {}))
-        if any(n in given for n in self._keys()):
-            return self.function, names, {}  # the caller has chosen
+        hints = {n: v for n, v in given.items() if n in HINTS and n not in self.function.parameters}
+        if hints or any(n in given for n in self._keys()):
+            return self.configured(hints)[0], names, {}  # the caller has chosen
         f, values = self.configured(self.best(*args, **given))
         return f, names, values
 
@@ -175,6 +189,7 @@ class Tuned:
         -------
         dict
         """
+        self._check_named(named)
         key = key_of(self, args, named)
         config = self._found.get(key)
         if config is None:
@@ -208,12 +223,26 @@ class Tuned:
         """
         from cutile.functions.tuning_search import search
 
+        self._check_named(named)
+        if any(map(libraries.is_jax, (*args, *named.values()))):
+            raise refusal(TypeError(f"{self.__name__}(): no search has run for such arrays, and one cannot run on "
+                                    f"arrays of JAX; search with arrays of NumPy, PyTorch or CuPy of the same dtypes "
+                                    f"and sizes on the same device, {self.__name__}.tune(...), or give the "
+                                    f"configuration in the call"))
         key = key_of(self, args, named)
         self.last = found = search(self, args, named, key)
         self._resolved.clear()
         self._found.keep(key, found.best)
         self._store.keep(found)
         return found
+
+    def _check_named(self, named: Mapping[str, Any]) -> None:
+        """TypeError for a name that is no parameter, before a search takes its time."""
+        known = list(getattr(self.function, "parameters", named))
+        for n in named:
+            if n not in (*known, "out", "stream"):
+                raise refusal(TypeError(f"{self.__name__}() got an unexpected keyword argument {n!r}"
+                                        f"{nearest(n, known)}"))
 
     # -------------------------------------------------------------- without searching
 

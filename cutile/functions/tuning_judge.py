@@ -16,6 +16,7 @@ import numpy as np
 from cutile._support.structs import structure
 from cutile.errors import refusal
 from cutile.functions.tuning_check import Outcome, Outputs, agree, differing, elements
+from cutile.functions.tuning_key import HINTS
 from cutile.tune.candidates import Candidate
 
 
@@ -118,7 +119,14 @@ class Judge:
         """An error if a configuration stores other values than the first right one; None if it does not."""
         first = self._right[0]
         shapes = [a.shape for a in outcome.arrays], [a.shape for a in stored.arrays]
-        if outcome.names != stored.names or shapes[0] != shapes[1]:
+        if outcome.names == stored.names and (differ := [n for n, a, b in zip(outcome.names, *shapes) if a != b]):
+            on = [f"`{k}`" for k in t.config if t.config[k] != first.config.get(k) and k not in HINTS]
+            return refusal(ValueError(
+                f"{self.name}: the shape of `{differ[0]}` depends on {' or '.join(on) or 'the configuration'}, so "
+                f"results cannot be compared: {t.config} stores to {_arrays(outcome)}, {first.config} to "
+                f"{_arrays(stored)}. Give ct.autotune reference=, a function of the arguments that returns what is "
+                f"right, and check=, which compares outputs of any of these shapes with it"))
+        if outcome.names != stored.names:
             return self._dispute_of(f"{t.config} stores to {_arrays(outcome)}, {first.config} to {_arrays(stored)}")
         if self.check is None:
             d = differing(outcome, stored, self._missing)

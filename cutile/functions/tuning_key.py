@@ -9,7 +9,10 @@ import types
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cutile._support.structs import structure
+from cutile.dtypes import of_storage
 from cutile.errors import refusal
 from cutile.functions import libraries
 from cutile.functions.binding import read_array
@@ -48,10 +51,7 @@ def key_of(tuned: Tuned, args: tuple, named: Mapping[str, Any]) -> TuningKey:
     wanted = tuned.settings.key
     for name, value in _by_name(tuned, args, named).items():
         for item, x in libraries.arrays_in(value, name):
-            if libraries.is_jax(x):
-                raise refusal(TypeError(f"{tuned.__name__}(): a search cannot run on arrays of JAX; search with arrays "
-                                        f"of NumPy, PyTorch or CuPy, and give the configuration in the call"))
-            a = read_array(x)
+            a = _of_jax(x) if libraries.is_jax(x) else read_array(x)
             if a is None:
                 words.append(f"{item} = {x!r}" if isinstance(x, bool | str | None) else f"{item}: {type(x).__name__}")
                 continue
@@ -63,6 +63,16 @@ def key_of(tuned: Tuned, args: tuple, named: Mapping[str, Any]) -> TuningKey:
     if wanted is not None:
         words += [f"{n} = {value}" for n, value in _values(tuned, wanted, tuned._names(args, named)).items()]
     return TuningKey(tuned.__name__, _content(tuned), device, ", ".join(words))
+
+
+def _of_jax(x: Any) -> tuple[tuple[int, ...], str, int | None]:
+    """As `read_array`, for an array of JAX. One that JAX traces counts as being on JAX's default device."""
+    import jax
+
+    traced = isinstance(x, jax.core.Tracer)
+    device = jax.devices()[0] if traced else min(x.devices(), key=lambda d: d.id)
+    return tuple(x.shape), of_storage(np.dtype(x.dtype)).name, (None if device.platform == "cpu" else
+                                                                device.local_hardware_id)
 
 
 def _by_name(tuned: Tuned, args: tuple, named: Mapping[str, Any]) -> dict[str, Any]:

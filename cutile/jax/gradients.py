@@ -69,7 +69,11 @@ def custom_vjp(function: Callable, backward: Callable, *, non_differentiable: Se
 
         from cutile.jax.primitive import all_varying
 
-        given = signature.bind(*args, **kwargs).arguments
+        hints = {n: kwargs.pop(n) for n in hint_names if n in kwargs and n not in function.parameters}
+        try:
+            given = {**signature.bind(*args, **kwargs).arguments, **hints}
+        except TypeError as e:
+            raise refusal(TypeError(f"{function.__name__}(): {e}")) from None
         arrays = {n: jax.numpy.asarray(v) for n, v in given.items() if isinstance(v, jax.Array | np.ndarray)}
         others = {n: v for n, v in given.items() if n not in arrays}
         # Here and not in the function, so that under shard_map JAX adds up the gradients of what all devices share.
@@ -80,6 +84,7 @@ def custom_vjp(function: Callable, backward: Callable, *, non_differentiable: Se
         return tuple(jax.lax.stop_gradient(a) if o.name in constant else a
                      for o, a in zip(function.outputs, found, strict=True))
 
+    hint_names = getattr(function, "hint_names", ())  # of a tuned function, whose calls may say them
     signature = inspect.signature(function).replace(parameters=list(function.parameters.values()))
     return wrapped
 

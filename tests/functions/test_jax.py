@@ -1,13 +1,17 @@
 """Functions on arrays of JAX, inside jax.jit and outside. Skipped where JAX is not installed."""
 
+import functools
+
 import numpy as np
 import pytest
 
 import cutile as ct
-from tests.functions.kernels import scaled, softmax
+from tests.functions.kernels import scaled, scaled_kernel, softmax
+from tests.functions.shows import shows
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
+from cutile.jax import custom_vjp  # noqa: E402
 
 either = pytest.mark.parametrize("jit", [False, True])
 X = np.random.default_rng(0).random((5, 12)).astype(np.float32)
@@ -61,6 +65,51 @@ def test_a_function_that_writes_nothing():
 
     with pytest.raises(TypeError, match="arrays of JAX cannot be written to"):
         ct.jit(k, grid=(1,))(jnp.arange(4.0))
+
+
+@pytest.fixture
+def tuned(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUTILE_CACHE_DIR", str(tmp_path))
+    f = ct.jit(scaled_kernel, grid="cdiv(N, TILE)", out=ct.Out("N", name="y"), name="scaled")
+    return ct.autotune([{"TILE": 8, "occupancy": 2}, {"TILE": 16, "occupancy": 2}], quiet=True, timeout_s=None)(f)
+
+
+@shows("TUN-12.jax")
+@either
+def test_results_of_a_search_serve_arrays_of_jax(tuned, jit):
+    x = np.arange(32, dtype=np.float32)
+    f = jax.jit(lambda x: tuned(x, 2.0)) if jit else lambda x: tuned(x, 2.0)
+    with pytest.raises(TypeError, match=r"scaled\(\): no search has run for such arrays, .* scaled.tune"):
+        f(jnp.asarray(x))
+    best = tuned.best(x, 2.0)
+    assert tuned.best(jnp.asarray(x), 2.0) == best
+    assert np.array_equal(f(jnp.asarray(x)), 2 * x)
+    with pytest.raises(TypeError, match="no search has run"):
+        f(jnp.asarray(x, jnp.bfloat16))
+
+
+@shows("TUN-12.jax")
+@either
+def test_a_configuration_with_hints_that_is_given(tuned, jit):
+    x = jnp.arange(32.0)
+    f = custom_vjp(tuned, lambda factor, grad_y: {"x": factor * grad_y})
+    for g in (tuned, f):
+        g = functools.partial(g, factor=2.0, TILE=8, occupancy=4)
+        assert np.array_equal((jax.jit(g) if jit else g)(x), 2 * x)
+    calls = jax.make_jaxpr(lambda x: tuned(x, 2.0, TILE=8, occupancy=4))(x).eqns
+    assert [e.params["call"].kernel.options.occupancy for e in calls if e.primitive.name == "cutile_call"] == [4]
+    with pytest.raises(TypeError, match=r"scaled\(\): got an unexpected keyword argument 'occupancy'"):
+        custom_vjp(tuned.function, lambda factor, grad_y: {})(x, factor=2.0, occupancy=4)
+
+
+def test_tools_take_arrays_of_jax():
+    x = jnp.arange(8.0)
+    f = ct.jit(scaled_kernel, grid="cdiv(N, TILE)", out=ct.Out("N", name="y"), defaults={"TILE": 4})
+    assert not ct.testing.assert_matches(f, lambda x, factor: 2 * x, (x, 2.0)).error
+    assert f.profile(x, 2.0).bytes_read == 32
+    assert [a.name for a in ct.bounds.bounds(f, None, (x, 2.0)).arrays] == ["x", "y"]
+    with pytest.raises(TypeError, match="an array that JAX traces has no value yet; call this outside of jax.jit"):
+        jax.jit(lambda x: f.profile(x, 2.0))(x)
 
 
 def test_the_target_of_a_function():

@@ -134,6 +134,17 @@ def test_configurations_from_sizes(times):
     assert f.last.best == {"TILE": 2}
 
 
+@shows("TUN-2.hints")
+def test_the_caller_chooses_hints(times):
+    f = tuned([{"TILE": 4, "occupancy": 2}, {"TILE": 16, "occupancy": 8}])
+    assert np.array_equal(f(X, 2.0, TILE=8, occupancy=4), X * 2) and f.last is None and not times["tried"]
+    assert f.resolved((X, 2.0), {"TILE": 8, "occupancy": 4})[0].launched.options.occupancy == 4
+    for call in (f, f.best, f.tune):
+        with pytest.raises(TypeError, match="got an unexpected keyword argument 'factr'; did you mean factor"):
+            call(X, factr=2.0)
+    assert not times["tried"]
+
+
 @shows("TUN-2.given")
 def test_the_caller_chooses(times):
     f = tuned()
@@ -210,6 +221,15 @@ def test_without_a_reference_configurations_must_agree(times, tmp_path, first, s
             in str(e.value))
     f = tuned([{"TILE": first}, {"TILE": second}], kernel=wrong_at_16, reference=reference)
     assert np.array_equal(f(X, 2.0), X * 2) and f.last.best == {"TILE": 4} and kept_on_disk(tmp_path) == 1
+
+
+@shows("TUN-5.disagree")
+def test_an_output_whose_shape_depends_on_the_configuration(times):
+    f = ct.jit(scaled_kernel, grid="cdiv(N, TILE)", out=ct.Out("cdiv(N, TILE)", name="y"), name="parts")
+    f = ct.autotune(TILES[:2], quiet=True, timeout_s=None)(f)
+    with pytest.raises(ValueError, match="parts: the shape of `y` depends on `TILE`, so results cannot be compared.* "
+                                         "Give ct.autotune reference=.*, and check=, which compares outputs"):
+        f(X, 2.0)
 
 
 @shows("TUN-5.poison")

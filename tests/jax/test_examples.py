@@ -43,7 +43,9 @@ def page(tmp_path_factory):
 def test_the_page(page):
     x = np.arange(1000.0)
     assert np.array_equal(page["f"](x.astype(np.float32)), 2 * x + 1) and np.array_equal(page["gradient"], 2 * x)
-    assert np.array_equal(page["y"], 2 * x + 1)
+    assert np.array_equal(page["z"], 2 * x + 1)
+    x = x.astype(np.float32)
+    assert np.array_equal(page["y"], x * x * x) and np.array_equal(page["slope"], 3 * x * x)
 
 
 def test_the_layer_of_the_page(page, rms):

@@ -176,7 +176,7 @@ all frames.
 In programs of JAX, errors of a kernel and of its arguments come while JAX traces, as above; below them JAX adds a line
 on frames that it removed. What goes wrong while a compiled program runs, such as a failed `ct.assert_`, is a
 `jax.errors.JaxRuntimeError`, whose text has the class, the message and the line, and which comes where the result is
-waited for.
+waited for. From the second run of a program on, JAX raises a ValueError with the same text instead.
 
 ## What to do
 
