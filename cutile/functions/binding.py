@@ -240,7 +240,8 @@ def _one_place(function: TileFunction, arrays: Sequence[Read]) -> None:
 
 def two_places(function: str, first: str, home: Any, other: str, place: Any) -> Exception:
     """The error for two arrays of a call at different places, which are named as by place_of, or "meta"."""
-    how = ("make both arrays of JAX, jax.numpy.asarray(x)" if "jax" in (place, home) else
+    outside = other if home == "jax" else first
+    how = (f"make `{outside}` an array of JAX, jax.numpy.asarray({outside})" if "jax" in (place, home) else
            "copy one of them to where the other is")
     kind = ValueError if isinstance(place, int) and isinstance(home, int) else TypeError
     return refusal(kind(f"{function}(): the arrays of a call must be on one device, but `{first}` is in "
