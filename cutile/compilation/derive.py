@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cutile.compilation.array_spec import samples
@@ -20,6 +20,7 @@ from cutile.front.program import Embedded
 from cutile.runtime.annotations import ANY_ARRAY, ArrayAnnotation, ParameterSpec
 from cutile.runtime.arguments import Argument
 from cutile.runtime.array_ref import ArrayRef
+from cutile.runtime.kernel import Kernel
 from cutile.types import ArrayType, ListType, TileType
 
 ALIGNMENT = 16  # bytes of an address or stride, elements of a size, whose divisibility is looked at
@@ -30,6 +31,16 @@ def derive(kernel: Any, values: tuple, convention: CallingConvention) -> list[Pa
     """One constraint per parameter; raises the errors of a launch with these arguments."""
     arguments = kernel.classify(samples(values, kernel.specs))
     return constraints_of(kernel, [a.arg_type for a in arguments], arguments, convention)
+
+
+def of_function(kernel: Any, calls: Any) -> tuple[Any, Any]:
+    """The kernel of a function by ct.jit, and for the arguments of a call those of the kernel, outputs too."""
+    complete = getattr(kernel, "_arguments_of_kernel", None)
+    if complete is None or isinstance(kernel, Kernel):
+        return kernel, calls
+    if isinstance(calls, Iterable) and not isinstance(calls, tuple):
+        calls = [complete(c) if isinstance(c, tuple) else c for c in calls]
+    return kernel.launched, calls
 
 
 def constraints_of(kernel: Any, arg_types: Sequence[Any], arguments: Sequence[Argument],

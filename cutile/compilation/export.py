@@ -19,6 +19,7 @@ from cutile.compilation.constraints import (
     ScalarConstraint,
     TupleConstraint,
 )
+from cutile.compilation.derive import of_function
 from cutile.compilation.mangling import symbol_of
 from cutile.compilation.signature import KernelSignature
 from cutile.dtypes import INFO, DType, int_range
@@ -137,16 +138,6 @@ def _checked(kernel: Any, output_file: Any, gpu_code: Any, output_format: Any, b
     if bytecode_version is not None and bytecode_version not in VERSIONS:
         raise ValueError(f"bytecode_version must be None or one of {', '.join(VERSIONS)}, not {bytecode_version!r}")
     return None if gpu_code is None else parse_target(gpu_code)
-
-
-def of_function(kernel: Any, calls: Any) -> tuple[Any, Any]:
-    """The kernel of a function by ct.jit, and for the arguments of a call those of the kernel, outputs too."""
-    complete = getattr(kernel, "_arguments_of_kernel", None)
-    if complete is None or isinstance(kernel, Kernel):
-        return kernel, calls
-    if isinstance(calls, Iterable) and not isinstance(calls, tuple):
-        calls = [complete(c) if isinstance(c, tuple) else c for c in calls]
-    return kernel.launched, calls
 
 
 def by_symbol(kernel: Kernel, signatures: Any) -> dict[str, KernelSignature]:

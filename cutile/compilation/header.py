@@ -23,6 +23,7 @@ from cutile.compilation.constraints import (
     ScalarConstraint,
     TupleConstraint,
 )
+from cutile.compilation.derive import of_function
 from cutile.compilation.export import by_symbol
 from cutile.compilation.signature import KernelSignature
 from cutile.dtypes import DType, float32, float64, info, int32, int64, int_range, tfloat32, uint32
@@ -68,9 +69,11 @@ class _Entry:
 def c_header(kernel: Kernel, signatures: Sequence[KernelSignature]) -> str:
     """The text of the header: for each signature a struct of its arguments, and functions that check and pass them.
 
+    `kernel` may be a function made by `ct.jit`, too, as for `export_kernel`.
     ValueError where there is none, where a signature has another number of parameters than the kernel, and where two
     have one symbol.
     """
+    kernel, signatures = of_function(kernel, signatures)
     entries = [_entry(kernel, symbol, s) for symbol, s in by_symbol(kernel, signatures).items()]
     _set_apart(entries)
     guard = f"CUTILE_{_identifier(kernel.__name__).upper()}_H"

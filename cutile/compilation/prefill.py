@@ -18,7 +18,7 @@ from typing import Any
 
 from cutile._support import trace
 from cutile._support.float_mode import in_usual_mode
-from cutile.compilation.export import of_function
+from cutile.compilation.derive import of_function
 from cutile.compilation.launch_signature import of_launch
 from cutile.gpu import unchecked
 from cutile.gpu.selection import build, for_first_launch

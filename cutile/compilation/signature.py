@@ -109,10 +109,11 @@ class KernelSignature:
 
         Parameters
         ----------
-        kernel : kernel
-            As for `ct.launch`.
+        kernel : kernel or function
+            As for `ct.launch`, or made by `ct.jit`.
         kernel_args : sequence
-            As for `ct.launch`; an `ct.ArraySpec` may stand for an array, and a dtype for a number.
+            As for `ct.launch`, or for a call of the function, which adds its outputs. A `ct.ArraySpec` may stand for an
+            array, and a dtype for a number.
         calling_convention : CallingConvention
             How arguments are passed.
         symbol : str or None, default None
@@ -126,8 +127,9 @@ class KernelSignature:
         -----
         [SIG-3]
         """
-        from cutile.compilation.derive import derive  # which signatures written by hand do without
+        from cutile.compilation.derive import derive, of_function  # which signatures written by hand do without
 
+        kernel, (kernel_args,) = of_function(kernel, [tuple(kernel_args)])
         signature = KernelSignature(derive(kernel, tuple(kernel_args), calling_convention), calling_convention, symbol)
         return signature if symbol is not None else signature.with_mangled_symbol(symbol_of(kernel.__name__))
 

@@ -8,6 +8,7 @@ are given outputs to fill do not. All other calls go to `TileFunction.slow`.
 from __future__ import annotations
 
 import functools
+import inspect
 import types
 from collections.abc import Callable, Sequence
 from inspect import Parameter
@@ -67,6 +68,8 @@ def entry(f: TileFunction, first: str | None) -> types.FunctionType:
     exec(_compiled(source, f.__name__), scope, made)
     function = made["__call__"]
     function.__qualname__ = f.__qualname__
+    own = Parameter("self", Parameter.POSITIONAL_ONLY)
+    function.__signature__ = inspect.Signature([own, *f.__signature__.parameters.values()])
     return opaque(_WHY)(function)
 
 

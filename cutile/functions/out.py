@@ -129,6 +129,19 @@ class Output:
     dtype: Rule | None
     dtype_like: str | None
 
+    def described(self) -> str:
+        """Its sizes, in words."""
+        given = self.out.shape
+        if given is None:
+            return f"like {self.out.like}"
+        return given if isinstance(given, str) else " ".join(map(str, given)) if isinstance(
+            given, tuple | list) else "by a function"
+
+    def dtype_in_words(self) -> str | None:
+        """Its dtype; None where that follows from an array or an annotation."""
+        found = from_foreign(self.out.dtype)
+        return None if found is None else found.name
+
 
 def declared(out: Out, name: str, position: int, inputs: Collection[str], known: Collection[str],
              later: Mapping[str, str], arrays: Collection[str]) -> Output:

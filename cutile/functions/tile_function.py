@@ -171,6 +171,23 @@ class TileFunction:
         elif self._tracer is not None:
             written = traced_entry(self, written, self._tracer)
         type(self).__call__ = written  # type: ignore[method-assign]
+        self._document()
+
+    def _document(self) -> None:
+        """Let help(), which shows the class of an object, show what calls take and return."""
+        def shown(name: str, sizes: Any, dtype: Any) -> str:
+            said = [x for x in (sizes, dtype) if x is not None]
+            return f"{name} ({', '.join(said)})" if said else name
+
+        takes = [shown(n, s.sizes and s.sizes.text, s.sizes and s.sizes.dtype and s.sizes.dtype.name)
+                 for n in self.parameters for s in [self.specs[n]]]
+        made = {o.name: shown(o.name, o.described(), o.dtype_in_words()) for o in self.outputs}
+        gives = [made.get(n, n) for n in self.kernel.names if n in self.returned]
+        own = self.kernel.function.__doc__
+        cls: Any = type(self)
+        cls.__signature__ = self.__signature__
+        cls.__doc__ = (f"{inspect.cleandoc(own) + chr(10) * 2 if own else ''}Takes {', '.join(takes) or 'nothing'}. "
+                       f"Returns {', '.join(gives) or 'nothing'}.")
 
     def inout(self, *names: str) -> TileFunction:
         """Let calls return arguments too: arrays that the kernel writes. This changes the function itself.

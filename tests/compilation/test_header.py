@@ -294,3 +294,14 @@ def test_the_example_exports(tmp_path):
     if COMPILERS and cuda_h():
         subprocess.run(["g++", "-std=c++17", *STRICT, "-fsyntax-only", f"-I{tmp_path}", "-isystem", str(cuda_h()),
                         str(AOT / "main.cpp")], check=True)
+
+
+def test_a_function_stands_for_its_kernel():
+    from tests.functions.kernels import softmax
+
+    convention, call = CallingConvention.cutile_python_v1(), (ct.ArraySpec("M 64", ct.float32),)
+    signature = KernelSignature.from_kernel_args(softmax, call, convention)
+    full = (*call, ct.ArraySpec("M 64", ct.float32), 64)
+    assert signature == KernelSignature.from_kernel_args(softmax.kernel, full, convention)
+    wanted = c_header(softmax.kernel, [signature])
+    assert c_header(softmax, [signature]) == wanted and signature.symbol in c_header(softmax, [call])

@@ -53,6 +53,24 @@ def test_signatures():
     assert str(inspect.signature(scaled)) == "(x, factor, TILE=4, *, out=None, stream=None)"
 
 
+@shows("JIT-6.signature")
+def test_help_shows_what_calls_take_and_return():
+    import pydoc
+
+    @ct.kernel
+    def documented(x: ct.Array["M N", ct.float32], y, z):
+        """Rows of x."""
+
+    for f, takes, gives in [
+            (softmax, "x (M N), TILE", "y (M N)"),
+            (ct.jit(documented, grid="M", out=(ct.Out(like="x"), ct.Out(("M", 1), ct.int8))).inout("x"),
+             "x (M N, float32)", "x, y (like x), z (M 1, int8)")]:
+        shown = pydoc.plain(pydoc.render_doc(type(f)))
+        assert f"Takes {takes}. Returns {gives}." in shown and str(inspect.signature(f)) in shown
+        assert "object object at" not in shown and ("Rows of x." in shown) is (f is not softmax)
+    assert "Takes x (M N), TILE. Returns y (M N)." in pydoc.plain(pydoc.render_doc(softmax))
+
+
 @shows("JIT-6.count")
 def test_counts():
     with pytest.raises(TypeError, match=r"scaled\(\) needs the argument `factor`$"):
