@@ -9,7 +9,7 @@ from cutile._support.opaque import opaque
 from cutile._support.structs import structure
 from cutile.functions.factory import Factory
 from cutile.functions.tile_function import TileFunction
-from cutile.functions.tuned import Settings, Tuned
+from cutile.functions.tuned import Settings, Tuned, configurations
 from cutile.runtime.kernel import Kernel
 
 
@@ -53,8 +53,8 @@ def autotune(configs: Any, *, key: Sequence[str] | None = None, inputs: Any = No
         What is measured. None: the arguments of the call. "zeros", "normal" or "integers": arrays like them. A function
         of the arguments: what it returns.
     reference : function, optional
-        A function of the arguments that returns what the outputs should be, or all arrays that the kernel stores to.
-        None: all configurations must store the same.
+        A function of the arguments that returns what the outputs should be, or all arrays that the kernel stores to. It
+        gets copies of them, as arrays of the library that they are of. None: all configurations must store the same.
     check : function, optional
         A function of two tuples of NumPy arrays, the outputs and the expected ones, also where there is one output. It
         raises or returns False if they differ too much. Without a reference, what is expected is what another
@@ -80,8 +80,8 @@ def autotune(configs: Any, *, key: Sequence[str] | None = None, inputs: Any = No
     Raises
     ------
     TypeError
-        It decorates what is neither a kernel nor made by `ct.jit`. Calls raise it where `reference` returns no arrays,
-        and where `check` returns something else than True, False or None.
+        It decorates what is neither a kernel nor made by `ct.jit`, or `configs` are no dictionaries. Calls raise it
+        where `reference` returns no arrays, and where `check` returns something else than True, False or None.
     ValueError
         There are no configurations, a key of them is unknown, or `inputs` or a name in `key` is. Calls raise it where
         no configuration runs, where they store different values and there is no reference, and where none of them
@@ -105,7 +105,7 @@ def autotune(configs: Any, *, key: Sequence[str] | None = None, inputs: Any = No
     True
     """
     if not callable(configs):
-        configs = [dict(c) for c in configs]
+        configs = configurations(configs)
         if not configs:
             raise ValueError("autotune() needs configurations, and got none")
     if isinstance(inputs, str) and inputs not in ("zeros", "normal", "integers"):

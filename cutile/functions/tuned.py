@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from cutile._support.lru import LruDict
@@ -38,6 +38,15 @@ class Settings:
     save: Any
     quiet: bool
     executor: Any
+
+
+def configurations(given: Any) -> list[Config]:
+    """Configurations as dictionaries of their own. TypeError for what is no list of dictionaries."""
+    found = list(given) if isinstance(given, Iterable) and not isinstance(given, Mapping) else [None]
+    if not all(isinstance(c, Mapping) for c in found):
+        raise refusal(TypeError(f"configurations are a list of dictionaries, such as "
+                                f"[{{\"TILE\": 64}}, {{\"TILE\": 128}}], not {given!r:.100}"))
+    return [dict(c) for c in found]
 
 
 class Tuned:
@@ -110,7 +119,7 @@ class Tuned:
         if callable(given):
             names = self._names(args, named)
             rule = of_function(f"the configurations of {self.__name__}", given, list(names))
-            given = [dict(c) for c in rule.value(names)]
+            given = configurations(rule.value(names))
             if not given:
                 raise refusal(ValueError(f"{self.__name__}: there are no configurations for these arguments"))
             self._check_keys(given)
@@ -144,7 +153,8 @@ class Tuned:
 
     # -------------------------------------------------------------- calls
 
-    @opaque("a tuned function searches by launching kernels; call it outside of what is compiled")
+    @opaque("a tuned function searches by launching kernels; call it outside of what is compiled. In it, call the "
+            "function that is tuned, f.function, with what a search has found, **f.best(...)")
     def __call__(self, *args: Any, **named: Any) -> Any:
         kind = _kind(args, named)
         try:

@@ -67,7 +67,7 @@ class Formula:
         for n, grad in found.items():
             if grad is not None and not isinstance(grad, torch.Tensor | list | tuple):
                 raise refusal(TypeError(f"the backward function of {self.name} returned a gradient of `{n}` that is no "
-                                        f"tensor, but of type {type(grad).__name__}"))
+                                        f"tensor, but of type {type(grad).__name__}; torch.as_tensor(...) makes one"))
         gradients.check(self.function, self.backward, _items(found.items()), ctx.arrays)
         return [found.get(n) for n in self.inputs]
 

@@ -12,6 +12,7 @@ from torch.autograd import forward_ad
 from cutile.errors import TileTypeError
 from cutile.functions.rules import nearest
 from cutile.functions.tile_function import TileFunction
+from cutile.functions.tuned import Tuned
 from cutile.runtime.kernel import Kernel
 from cutile.torch import gradients, results
 from cutile.torch.exporting import warn_of_main
@@ -102,6 +103,14 @@ def op(name: str, function: TileFunction, *, backward: TileFunction | Callable |
 
 def _check(name: Any, function: Any, backward: Any) -> None:
     """TypeError or ValueError for what no operator can be made of."""
+    for n, f in (("op()", function), ("backward", backward)):
+        if isinstance(f, Tuned):
+            raise TypeError(f"{n} takes no tuned function: give it the function that is tuned, {f.__name__}.function, "
+                            f"and calls of the operator what a search has found, **{f.__name__}.best(...); hints "
+                            f"among it go to ct.jit(..., hints=...)")
+    if isinstance(function, _Operator):
+        raise TypeError(f"op() makes an operator of a function made by ct.jit, and {function._qualname} is an operator "
+                        f"already; the function is its attribute `function`")
     if not isinstance(function, TileFunction):
         raise TypeError(f"op() makes an operator of a function made by ct.jit, not of {function!r:.100}"
                         f"{_of_kernel(function)}")
@@ -132,11 +141,12 @@ def _make(name: str, function: TileFunction, formula: gradients.Formula | None, 
     """An operator in the place of its function; `why` says what is wrong when it is asked for a gradient that it has
     not.
     """
-    operator = _defined(name, function, formula, vmap, tags, why)
-    _replace(_made.get(name), operator)
+    operator, old = _defined(name, function, formula, vmap, tags, why), _made.get(name)
+    _replace(old, operator)
     _made[name] = operator
-    function.operator, function.wrap = operator, _calls_of
-    function._write_entry()
+    if function.operator is None or function.operator is old:  # of several, the first is what the function itself is
+        function.operator, function.wrap = operator, _calls_of
+        function._write_entry()
     return operator
 
 
@@ -230,6 +240,9 @@ class _Operator(torch.library.CustomOpDef):
             return self.function.plain(*args, **kwargs)
         for keyword in ("out", "stream"):
             kwargs.pop(keyword, None)
+        for n in kwargs:
+            if n not in self.function.parameters:
+                raise TypeError(f"{self._qualname} has no argument {n}{nearest(n, list(self.function.parameters))}")
         for n, tensor in zip(self.function.parameters, self.tensors):
             if tensor and n in given and not isinstance(given[n], torch.Tensor | list | tuple):
                 raise TypeError(_no_tensor(self, n, given[n]))
@@ -368,6 +381,8 @@ def _refuse_gradient(operator: _Operator, given: dict[str, Any]) -> None:
 
 def _no_tensor(operator: _Operator, name: str, value: Any) -> str:
     function = operator.function
+    if value is None:
+        return f"{operator._qualname}: `{name}` must be a tensor, got None"
     if isinstance(value, bool | int | float | str) and function.specs[name].array is None:
         return (f"{operator._qualname} takes `{name}` for a tensor, because the parameter has no annotation, and got "
                 f"{value!r:.100}: annotate it in the kernel, {name}: {type(value).__name__}")

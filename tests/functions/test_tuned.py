@@ -87,6 +87,14 @@ def test_what_cannot_be_tuned(wrong):
         ct.autotune(TILES)(wrong)
 
 
+@pytest.mark.parametrize("wrong", [{"TILE": [4, 16]}, [("TILE", 4)], [4], 4, ["TILE"]])
+def test_configurations_that_are_no_dictionaries(wrong):
+    with pytest.raises(TypeError, match="configurations are a list of dictionaries, such as .*, not"):
+        ct.autotune(wrong)
+    with pytest.raises(TypeError, match="configurations are a list of dictionaries, such as .*, not"):
+        tuned(configs=lambda N: wrong)(X, 2.0)
+
+
 @shows("TUN-1.factory")
 def test_factories(times):
     @ct.autotune([{"tile": t} for t in (4, 16)], quiet=True, timeout_s=None)

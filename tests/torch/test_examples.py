@@ -1,11 +1,13 @@
 """The examples of docs/torch.md and examples/pytorch: gradients and a training run against plain PyTorch."""
 
+import functools
 import inspect
 import os
 import re
 import runpy
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -117,6 +119,19 @@ def test_the_layer_of_the_page(rms):
         loss.backward()
         torch.optim.SGD(layer.parameters(), 0.1).step()
     assert torch.allclose(ours(x), plain(x), atol=1e-5)
+
+
+def test_the_tuned_function_of_the_page(rms, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "torch.md").read_text()
+    [code] = [c for c in re.findall(r"```python\n(.*?)```", text, re.S) if "tuned.best" in c]
+    x, weight = torch.randn(5, 100), torch.randn(100, requires_grad=True)
+    here = types.SimpleNamespace(autotune=functools.partial(cutile.autotune, quiet=True, timeout_s=None))
+    scope = {**rms, "ct": here, "x": x, "weight": weight}
+    exec(code, scope)
+    assert torch.allclose(scope["y"][0], rms["reference"](x, weight), atol=1e-5) and (tmp_path / "best.json").exists()
+    [found], [wanted] = (torch.autograd.grad(y.sum(), weight) for y in (scope["y"][0], rms["reference"](x, weight)))
+    assert torch.allclose(found, wanted, atol=1e-4)
 
 
 def test_the_example_of_op():

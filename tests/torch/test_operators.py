@@ -202,6 +202,30 @@ def test_names_of_backward():
         cutile.torch.op("cutile_tests::no2", kernels.elementwise(kernels.double), backward=wrong)
 
 
+@pytest.mark.parametrize("make", [lambda f, t: cutile.torch.op("cutile_tests::no6", t),
+                                  lambda f, t: cutile.torch.op("cutile_tests::no6", f, backward=t)])
+def test_tuned_functions(make):
+    f = kernels.elementwise(kernels.power)
+    tuned = ct.autotune([{"P": 2.0}, {"P": 3.0}], quiet=True)(f)
+    with pytest.raises(TypeError, match=r"power.function, and calls of the operator .*\*\*power.best"):
+        make(f, tuned)
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="f.function, with what a search has found"):
+        torch.compile(lambda x: tuned(x), fullgraph=True, backend="eager")(kernels.X)
+
+
+def test_an_operator_of_an_operator():
+    with pytest.raises(TypeError, match="cutile_tests::double is an operator already; the function is its attribute"):
+        cutile.torch.op("cutile_tests::no7", OPERATORS["double"][0])
+
+
+def test_wrong_arguments():
+    operator = OPERATORS["a number"][0]
+    with pytest.raises(TypeError, match="cutile_tests::plus has no argument cont; did you mean count"):
+        operator(kernels.X, kernels.X, cont=2)
+    with pytest.raises(TypeError, match="`x` must be a tensor, got None"):
+        operator(None)
+
+
 def test_a_parameter_whose_type_is_open():
     @ct.jit(grid="1", out=ct.Out("N", name="y"))
     @ct.kernel
@@ -267,7 +291,9 @@ def test_two_operators_of_one_function():
     function = kernels.elementwise(kernels.double)
     first, second = (cutile.torch.op(f"cutile_tests::of_one_{n}", function) for n in (1, 2))
     assert same(first(kernels.X), kernels.X * 2) and same(second(kernels.X), kernels.X * 2)
-    assert function.operator is second
+    assert function.operator is first  # what function(x) is in graphs and where x requires grad
+    third = cutile.torch.op("cutile_tests::of_one_1", function)
+    assert function.operator is third
 
 
 # ------------------------------------------------------------------ what an operator has of its function
