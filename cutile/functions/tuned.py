@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from cutile._support.lru import LruDict
 from cutile._support.opaque import opaque
 from cutile._support.structs import structure
-from cutile.errors import refusal
+from cutile.errors import refusal, warn
 from cutile.functions import libraries
 from cutile.functions.binding import bind
 from cutile.functions.factory import Factory
@@ -378,9 +379,12 @@ class Tuned:
         Parameters
         ----------
         path : path
-            The file.
+            The file. A warning if it has results of other functions alone.
         """
-        self._store.read(path)
+        functions = self._store.read(path)
+        if functions and self.__name__ not in functions:
+            warn(f"{os.fspath(path)!r} has no results of {self.__name__}, only of {', '.join(sorted(functions))}; "
+                 f"calls of {self.__name__} search")
         self._found.clear()
         self._resolved.clear()
 

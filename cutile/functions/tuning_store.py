@@ -114,21 +114,27 @@ class Store:
         if self._save is not None and self._save.exists():
             self.read(self._save)
 
-    def read(self, path: str | os.PathLike) -> None:
-        """Take results from a file. ValueError if it has none."""
+    def read(self, path: str | os.PathLike) -> set[str]:
+        """Take results from a file: the functions that they are of. ValueError if it has none."""
         try:
             found = [Tuning.of_json(d) for d in json.loads(Path(path).read_text())["results"]]
         except (ValueError, KeyError, TypeError) as e:
             raise ValueError(f"{os.fspath(path)!r} is no file with results of tuning: {e}") from None
         self._loaded.update({t.key: t for t in found})
+        return {t.key.function for t in found}
 
     def write(self, path: str | os.PathLike) -> None:
-        """Write all results that are known."""
+        """Write all results that are known. OSError, with the path as it was given, where that cannot be."""
         found = {**self._known, **self._loaded}
-        _write(Path(path), json.dumps({"results": [t.as_json() for t in found.values()]}, indent=1))
+        try:
+            _write(Path(path), json.dumps({"results": [t.as_json() for t in found.values()]}, indent=1))
+        except OSError as e:
+            raise type(e)(e.errno, e.strerror, os.fspath(path)) from None
 
     def get(self, key: TuningKey) -> Tuning | None:
-        """The result for a key; None if there is none. A file that cannot be read is none."""
+        """The result for a key; None if there is none. A file that cannot be read is none. A result that the given file
+        does not have yet is written to it.
+        """
         found = self._loaded.get(key)
         where = folder()
         if found is None and where is not None:
@@ -136,6 +142,9 @@ class Store:
                 found = Tuning.of_json(json.loads((where / f"{key.digest}.json").read_text()))
         if found is not None and found.key == key:
             self._known[key] = found
+            if self._save is not None and key not in self._loaded:
+                self._loaded[key] = found
+                self.write(self._save)
             return found
         return None
 

@@ -574,6 +574,28 @@ def test_files(times, tmp_path, monkeypatch):
         g.load(tmp_path / "other.json")
 
 
+@shows("TUN-7.save")
+def test_a_file_gets_what_was_kept_before(times, tmp_path):
+    tuned()(X, 2.0)
+    count = len(times["tried"])
+    tuned(save=tmp_path / "best.json")(X, 2.0)
+    assert len(times["tried"]) == count
+    assert len(json.loads((tmp_path / "best.json").read_text())["results"]) == 1
+    with pytest.raises(FileNotFoundError) as e:
+        tuned(save=tmp_path / "nowhere" / "best.json")(X, 2.0)
+    assert e.value.filename == str(tmp_path / "nowhere" / "best.json")
+
+
+@shows("TUN-7.export")
+def test_results_of_another_function(times, tmp_path):
+    f = tuned()
+    f(X, 2.0)
+    f.export(tmp_path / "best.json")
+    g = ct.autotune(TILES, quiet=True)(ct.jit(scaled_kernel, grid="cdiv(N, TILE)", out=ct.Out("N", name="y"), name="g"))
+    with pytest.warns(UserWarning, match="best.json' has no results of g, only of scaled; calls of g search"):
+        g.load(tmp_path / "best.json")
+
+
 @shows("TUN-7.failed")
 def test_nothing_ran():
     with pytest.raises(ValueError, match=r"scaled: none of 3 configurations ran; 2 × TileTypeError: .*; 1 × "):
