@@ -71,8 +71,9 @@ def _of_jax(x: Any) -> tuple[tuple[int, ...], str, int | None]:
 
     traced = isinstance(x, jax.core.Tracer)
     device = jax.devices()[0] if traced else min(x.devices(), key=lambda d: d.id)
-    return tuple(x.shape), of_storage(np.dtype(x.dtype)).name, (None if device.platform == "cpu" else
-                                                                device.local_hardware_id)
+    dtype = of_storage(x.dtype) if isinstance(x.dtype, np.dtype) else None  # None: the call says what is wrong with it
+    place = None if device.platform == "cpu" else device.local_hardware_id
+    return tuple(x.shape), str(x.dtype) if dtype is None else dtype.name, place
 
 
 def _by_name(tuned: Tuned, args: tuple, named: Mapping[str, Any]) -> dict[str, Any]:
