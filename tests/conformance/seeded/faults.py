@@ -57,7 +57,7 @@ FAULTS = [
         "passes", BYTECODE,
         ("equal operands are enough to merge ops", "cutile/passes/cse.py", "return n.op, n.operands, n.layout, attrs,",
          "return n.op, n.operands, n.layout, () if n.operands else attrs,"),
-        ("atomics whose result is unused are dead", "cutile/passes/dce.py",
+        ("atomics whose result is unused are dead", "cutile/analysis/live.py",
          "(n.op.effect == PURE or n.op.effect == READ", "(n.op.effect == PURE or n.op.effect in (READ, 'atomic')"),
         ("a split loop ends its first half one too early", "cutile/passes/loop_split.py",
          "compare.less_equal: (True, True),\n    compare.greater_equal",
