@@ -194,11 +194,10 @@ def _replace(old: _Operator | None, new: _Operator) -> None:
     if old is None:
         return
     old.direct, old.newer = None, new
-    before, after = ((f.__module__, f.__qualname__) for f in (old.function, new.function))
+    before, after = (".".join(filter(None, (f.__module__, f.__qualname__))) for f in (old.function, new.function))
     if before != after:
-        warnings.warn(f"the operator {new._qualname} was made of {'.'.join(before)}, and is now made of "
-                      f"{'.'.join(after)}, also where the old one is called; give one of them another name",
-                      stacklevel=4)
+        warnings.warn(f"the operator {new._qualname} was made of {before}, and is now made of {after}, also where the "
+                      f"old one is called; give one of them another name", stacklevel=4)
     if old.function is not new.function and old.function.operator is old:
         old.function.operator = old.function.wrap = None
         old.function._write_entry()

@@ -134,15 +134,6 @@ def test_the_tuned_function_of_the_page(rms, tmp_path, monkeypatch):
     assert torch.allclose(found, wanted, atol=1e-4)
 
 
-def test_the_example_of_op():
-    import doctest
-
-    import cutile as ct
-
-    [test] = doctest.DocTestFinder().find(operators.op, "op", globs={"torch": torch, "ct": ct, "cutile": cutile})
-    assert test.examples and not doctest.DocTestRunner().run(test).failed
-
-
 def test_every_parameter_of_op_is_described():
     text = inspect.getdoc(operators.op).partition("Parameters\n")[2].partition("Returns\n")[0]
     assert re.findall(r"^(\w+) : ", text, re.M) == list(inspect.signature(operators.op).parameters)

@@ -417,3 +417,12 @@ def test_a_kernel_that_pytorch_was_told_of_is_called():
     operator = cutile.torch.op("cutile_tests::told", kernels.elementwise(kernels.plus))
     operator.register_kernel("cpu")(lambda x, z, count: x - z)
     assert same(operator(kernels.X, kernels.X, 40), torch.zeros(40))
+
+
+def test_a_name_used_again_for_a_function_without_module():
+    first, second = (ct.jit(kernels.SUMS.kernel, grid="M", out=kernels.SUMS.given["out"], defaults={"TILE": 64})
+                     for _ in range(2))
+    first.__module__ = None  # as of a function that an interpreter's prompt makes
+    cutile.torch.op("mine::without_module", first)
+    with pytest.warns(UserWarning, match=r"was made of \w+, and is now made of tests\.torch"):
+        cutile.torch.op("mine::without_module", second)
