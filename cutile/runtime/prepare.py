@@ -22,8 +22,8 @@ from cutile.runtime.kernel import Kernel
 from cutile.runtime.launch import no_kernel, padded_grid
 from cutile.runtime.launch_key import read
 
-_WHY = ("a prepared launch runs a kernel on the memory of its arguments, and traced tensors have none; a "
-        "torch.library.custom_op around it can be in the graph")
+_WHY = ("a prepared launch runs a kernel on the memory of its arguments, and traced tensors have none; import "
+        "cutile.torch and call ct.launch or a function by ct.jit, which become operators of the graph")
 ALIGNMENT = 16  # bytes; code gains nothing from more
 
 __tracebackhide__ = hidden

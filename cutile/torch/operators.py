@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 from torch.autograd import forward_ad
 
-from cutile.errors import TileTypeError
+from cutile.errors import TileTypeError, warn
 from cutile.functions.rules import nearest
 from cutile.functions.tile_function import TileFunction
 from cutile.functions.tuned import Tuned
@@ -196,8 +195,8 @@ def _replace(old: _Operator | None, new: _Operator) -> None:
     old.direct, old.newer = None, new
     before, after = (".".join(filter(None, (f.__module__, f.__qualname__))) for f in (old.function, new.function))
     if before != after:
-        warnings.warn(f"the operator {new._qualname} was made of {before}, and is now made of {after}, also where the "
-                      f"old one is called; give one of them another name", stacklevel=4)
+        warn(f"the operator {new._qualname} was made of {before}, and is now made of {after}, also where the old one "
+             f"is called; give one of them another name")
     if old.function is not new.function and old.function.operator is old:
         old.function.operator = old.function.wrap = None
         old.function._write_entry()
