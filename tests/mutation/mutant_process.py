@@ -67,7 +67,7 @@ def before_tests(m: Mutant | None, ids: list[str], limit: float, *, arguments: S
     """The test, among these, that fails when the mutated text is imported. pytest gets these arguments, too."""
     def work(tell):
         if m is not None:
-            sys.meta_path.insert(0, _Mutated(m))
+            import_mutated(m)
         files = dict.fromkeys(t.partition("::")[0] for t in ids)
         code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", *arguments, *files], plugins=[_Only(ids, tell)])
         if code == pytest.ExitCode.USAGE_ERROR:
@@ -76,6 +76,12 @@ def before_tests(m: Mutant | None, ids: list[str], limit: float, *, arguments: S
             tell(f"exit {code}")
 
     return forked(work, limit)
+
+
+def import_mutated(m: Mutant) -> None:
+    """From now on, import the mutated text. The module must not be imported yet."""
+    assert module_name(m.path) not in sys.modules
+    sys.meta_path.insert(0, _Mutated(m))
 
 
 class _Only:

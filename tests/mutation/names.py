@@ -9,6 +9,7 @@ import functools
 import keyword
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.mutation.sites import ROOT, TARGETS, Mutant
@@ -141,15 +142,54 @@ def lines_of_rare_words(m: Mutant) -> set[Line]:
     return set().union(*(f for f in found if len(f) <= WORDS))
 
 
+_QUOTED = re.compile(r"""['"]([^'"\s]+)['"]""")
+
+
+def tokens_of(m: Mutant) -> set[str]:
+    """The words and quoted texts of the replaced code; in a table, those of the cell."""
+    old, _, new = m.what.partition(" → ")
+    found = Counter([*_WORD.findall(old), *_QUOTED.findall(old)])
+    if m.kind == "table" and new.startswith(("(", "[", "{")):
+        found -= Counter([*_WORD.findall(new), *_QUOTED.findall(new)])
+    return {t for t in found if not keyword.iskeyword(t)}
+
+
+def tests_named_after(m: Mutant, tests: Iterable[str]) -> list[str]:
+    """The tests that have a token of the replaced code as a parameter in their name, or as a part of it, as
+    `test_operators[mod]` for `operator.mod`. Those with a rare one come first; common ones do not count.
+    """
+    tokens = tokens_of(m)
+    found: dict[str, list[str]] = defaultdict(list)
+    for t in tests:
+        for token in tokens & _parts_of_name(t):
+            found[token].append(t)
+    return list(dict.fromkeys(t for of in sorted(found.values(), key=len) if len(of) <= WORDS for t in of))
+
+
+@functools.cache
+def _parts_of_name(test: str) -> frozenset[str]:
+    function, _, parameters = test.partition("::")[2].rpartition("]")[0].partition("[") if test.endswith("]") else (
+        test.partition("::")[2], "", "")
+    return frozenset({*function.split("_"), function, parameters, *parameters.split("-")} - {"", "test"})
+
+
 @functools.cache
 def functions_by_word(file: str) -> dict[str, set[str]]:
-    """Test functions of a file by the words of their text, with marks and parameters."""
+    """Test functions of a file by the words and quoted texts in them, in their marks and parameters, and in the tables
+    of the file that they name.
+    """
     found: dict[str, set[str]] = defaultdict(set)
     path = Path(ROOT / file)
     texts = path.read_text().splitlines() if path.is_file() else []
-    for s in ast.parse("\n".join(texts)).body:
+    body = ast.parse("\n".join(texts)).body
+    tables: dict[str, set[str]] = {}
+    for s in body:
+        first = min([s.lineno, *(d.lineno for d in getattr(s, "decorator_list", ()))])
+        text = "\n".join(texts[first - 1:s.end_lineno])
+        words = {*_WORD.findall(text), *_QUOTED.findall(text)}
         if isinstance(s, ast.FunctionDef) and s.name.startswith("test"):
-            first = min([s.lineno, *(d.lineno for d in s.decorator_list)])
-            for w in _WORD.findall("\n".join(texts[first - 1:s.end_lineno])):
+            for w in words.union(*(tables[w] for w in words & tables.keys())):
                 found[w].add(f"{file}::{s.name}")
+        elif isinstance(s, ast.Assign | ast.AnnAssign):
+            tables |= dict.fromkeys(_bound(s), words)
     return found

@@ -2,13 +2,14 @@
 
     python -m tests.mutation.shards FOLDER --jobs 15 --seconds 500          # bytecode of programs, then tests
     python -m tests.mutation.shards FOLDER --impl tests.mutation.programs:Interpreted --no-programs
+    python -m tests.mutation.fresh FOLDER --jobs 15 --seconds 100           # what survived, imported anew
     python -m tests.mutation.shards FOLDER --table
 
 A process collects all tests, runs its part of a sample of them, and notes the lines that each executes and what it
 launches (`programs.py`). Then each mutant runs in forked processes, from where everything is imported: first programs
 that execute the mutated statement are compiled again, later tests that execute it run, each time for longer. A mutant
 that one process kills is left alone by the others: FOLDER/killed has a byte for each. FOLDER/N-IMPL.jsonl gets what
-process N finds.
+process N finds, and FOLDER/near-… the tests that are likeliest to notice what is left, for `fresh`.
 
 Compared with `tests.mutation.run`, which runs all tests that can notice a mutant, this kills most mutants in a
 hundredth of the time. It sees less: what was read or made before the first mutant stays, and of the tests of one
@@ -37,8 +38,9 @@ import pytest
 from cutile._support.lru import LruDict
 from cutile.runtime.kernel import LIMIT, Kernel, KernelPlans
 from tests.mutation import live_import, mutant_process
+from tests.mutation.fresh import MOST, NEAR, STAGE
 from tests.mutation.lines import Line, Monitor, function_of, import_all, sample
-from tests.mutation.names import lines_of_rare_words, lines_that_mention
+from tests.mutation.names import lines_of_rare_words, lines_that_mention, tests_named_after
 from tests.mutation.processes import finish, shared_out
 from tests.mutation.programs import Program
 from tests.mutation.run import COUNT, SEED
@@ -86,6 +88,7 @@ class Shard:
             for seconds in ROUNDS:
                 self._try_tests(seconds)
                 self._say(f"after {seconds} s of tests each: {sum(self.killed[:])} killed")
+            self._note_near()
         return True
 
     def _say(self, text: str) -> None:
@@ -99,11 +102,14 @@ class Shard:
     def _run_once(self, session: pytest.Session) -> None:
         """Run a part of the tests, for a sixth of the time at most, and note which lines those execute that pass."""
         outcome, until, ranks = _Outcome(), time.monotonic() + self.given.seconds / 6, Counter()
+        tables = [f for f in _cached_functions() if not f.__wrapped__.__code__.co_argcount]
         session.config.pluginmanager.register(outcome)
         for item in list(sample(session.items))[self.number::self.given.jobs]:
             if time.monotonic() > until:
                 break
             outcome.passed = outcome.failed = False
+            for made_once in tables:  # else only the first test executes what makes them
+                made_once.cache_clear()
             self.monitor.begin()
             began = time.monotonic()
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
@@ -121,12 +127,9 @@ class Shard:
         return [p for p in programs if time.monotonic() < until and p.record(SHARDED, self.monitor)]
 
     def _ready(self) -> None:
-        paths = {str(ROOT / t) for t in TARGETS}
         self.functions = [f for f in gc.get_objects()
-                          if isinstance(f, types.FunctionType) and f.__code__.co_filename in paths]
-        functions = set(self.functions)
-        self.caches = [f for f in gc.get_objects() if isinstance(f, functools._lru_cache_wrapper)
-                       and f.__wrapped__ in functions]
+                          if isinstance(f, types.FunctionType) and f.__code__.co_filename in _PATHS]
+        self.caches = _cached_functions()
         self.kernels = [k for k in gc.get_objects() if isinstance(k, Kernel)]
         live_import.ready()
         gc.collect()
@@ -156,11 +159,30 @@ class Shard:
     def _try_tests(self, seconds: float) -> None:
         for i, group, number, m in self._open():
             names = {t for line in _lines_of(m) for t in self.tests_of.get(line, ())} - self.unstable
-            near = {t for line in lines_of_rare_words(m) for t in self.tests_of.get(line, ())}
+            near = self._near(m, names)
             found = _spread([(t, self.tests[t][1], self.tests[t][2]) for t in names], lambda f, near=near: f[0] in near)
             some = _within(seconds, found)
             if some and (seconds == ROUNDS[0] or len(_within(ROUNDS[ROUNDS.index(seconds) - 1], found)) < len(found)):
                 self._verdict(i, group, number, m, "tests", functools.partial(self._failing, some), some, len(found))
+
+    def _near(self, m: Mutant, names: set[str]) -> set[str]:
+        """Those of these tests that are likeliest to notice a mutant."""
+        named = set(tests_named_after(m, self.tests))
+        return names & named.union(*(self.tests_of.get(line, ()) for line in lines_of_rare_words(m)))
+
+    def _note_near(self) -> None:
+        """Write, for each mutant that is left, tests to run where it is imported anew, each with a rank."""
+        rows = []
+        for i, group, number, m in self.todo:
+            if self.killed[i]:
+                continue
+            named = dict.fromkeys(tests_named_after(m, self.tests), 0)
+            near = dict.fromkeys((t for line in lines_of_rare_words(m) for t in self.tests_of.get(line, ())), 1)
+            own = dict.fromkeys((t for line in _lines_of(m) for t in self.tests_of.get(line, ())), 2)
+            ranks = own | near | named
+            found = sorted(ranks.keys() - self.unstable, key=lambda t, r=ranks: (r[t], *self.tests[t][:2]))[:MOST]
+            rows.append((group, number, [(ranks[t], t) for t in found]))
+        (self.given.folder / NEAR.replace("*", f"{self.number}-{time.time_ns()}")).write_text(json.dumps(rows))
 
     def _verdict(self, i: int, group: str, number: int, m: Mutant, stage: str, kills: Callable[[], str | None],
                  some: list, available: int) -> None:
@@ -225,6 +247,15 @@ class Shard:
         return None
 
 
+_PATHS = {str(ROOT / t) for t in TARGETS}
+
+
+def _cached_functions() -> list:
+    """The functions of mutated files that keep their results."""
+    return [f for f in gc.get_objects() if isinstance(f, functools._lru_cache_wrapper)
+            and getattr(getattr(f.__wrapped__, "__code__", None), "co_filename", None) in _PATHS]
+
+
 class _Outcome:
     """A pytest plugin: whether the tests since the last reset passed."""
 
@@ -287,11 +318,13 @@ def table(folder: Path, todo: list[Drawn]) -> str:
             kind = "equivalent" if listed else "counted"
             counts[kind] += 1
             counts[f"{kind}, killed"] += bool(killers)
-            counts[f"{kind}, killed by tests alone"] += killers == {"tests"}
+            counts[f"{kind}, killed by tests alone"] += bool(killers) and "programs" not in killers
             if listed == bool(killers):
                 ran, available = (sum(r[k] for r in tried) for k in ("ran", "available"))
-                state = ("needs an import" if any(r["killer"] == NEEDS_IMPORT for r in tried) else "no test executes it"
-                         if not available else f"survived {ran} of {available}")
+                imported = any(r["stage"] == STAGE for r in tried)
+                state = ("needs an import" if any(r["killer"] == NEEDS_IMPORT for r in tried) and not imported else
+                         "no test executes it" if not available else f"survived {ran} of {available}")
+                state += ", imported" * imported
                 survivors.append(f"{number:4} {'killed although listed' if listed else state}: {m}\n     {m.code}")
         out.append("\n".join([f"{group}: " + ", ".join(f"{k} {n}" for k, n in counts.items()), *survivors]))
     return "\n\n".join(out)

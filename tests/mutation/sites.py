@@ -14,8 +14,8 @@ Kinds: `operator`, `comparison`, `constant`, `axis` (a constant that names an ax
 Code that gives no kernel a meaning is not mutated: docstrings, annotations, texts of errors, assertions about
 impossible cases (`assert`, `strict=` of zip, arrays that nobody may write to), how a dataclass is laid out, what ops
 declare for documentation, for bounds or for another back end (`tileir=`, `since=`, `freedom=`, `error_bound=`,
-`public=`), declarations that only save time (`exact=` of ops whose results need no rounding, `copy=`) and settings of
-the implementation.
+`public=`), declarations that only save time (`exact=` of ops whose results need no rounding, `copy=`, `maxsize=` of
+caches) and settings of the implementation.
 
 Single mutants that change no result are listed in equivalent.txt, each with the reason.
 """
@@ -96,13 +96,13 @@ LONG = 20  # displays of more elements are not written out
 AXES = {"axis", "axes", "dim"}
 SILENT_NAMES = {"help", "hint", "close", "_REPLACEMENTS", "__slots__", "__all__", "FAMILIES"}
 SILENT_KEYWORDS = {"help", "tileir", "since", "freedom", "error_bound", "clauses", "short", "strict", "public", "exact",
-                   "copy"}
+                   "copy", "maxsize"}
 SILENT_CALLS = {"invalid", "refuse", "misuse", "unsupported", "too_old", "warn", "dataclass", "structure", "TypeVar",
                 "MalformedBytecode"}
 SILENT_FUNCTIONS = {  # they make text of errors, of documentation, or for a debugger
     "__repr__", "__str__", "_unsupported", "_not_constant", "_not_a_key", "_example", "_mismatch", "_clauses",
     "_dtype_clauses", "conflict_help", "too_old", "version_text", "name_of", "call_help", "type_text", "_did_you_mean",
-    "_unknown_name",
+    "_unknown_name", "_doc", "_on_too_many",
 }
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 

@@ -1,0 +1,56 @@
+"""Mutants that are imported anew: which tests run on them, and what counts as killed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.mutation import fresh, mutant_process, sites
+from tests.mutation.names import tests_named_after as named_after
+
+
+def the(path: str, what: str) -> sites.Mutant:
+    return next(m for site in sites.mutants(path) for m in site if what in m.what)
+
+
+def test_files_of_tests_that_mirror():
+    assert fresh.mirror("cutile/front/builtins.py") == ["tests/front/test_builtins.py"]
+    assert fresh.mirror("cutile/front/proxies.py") == ["tests/front/test_static.py"]  # that another file tests
+
+
+def test_tests_are_found_by_tokens_of_the_cell():
+    m = the("cutile/front/proxies.py", "'le': '<='")
+    assert "conformance/test_static_eval.py::test_operators_on_run_time_values" in fresh.by_words(m, "front")
+    ids = ["a.py::test_operators[<=]", "a.py::test_le", "a.py::test_two[le-int32]", "a.py::test_least"]
+    assert set(named_after(m, ids)) == set(ids[:3])
+
+
+def test_tests_that_others_chose_come_by_rank(tmp_path):
+    for n, tests in enumerate(([(0, "a"), (2, "b")], [(1, "c"), (1, "d")])):
+        (tmp_path / fresh.NEAR.replace("*", str(n))).write_text(json.dumps([("front", 7, tests)]))
+    assert fresh.seen(tmp_path) == {("front", 7): ["a", "c", "d", "b"]}
+
+
+@pytest.mark.parametrize("with_mutant, without, found", [
+    (["t::a"], [None], "t::a"),  # fails with the mutant alone
+    (["t::a", None], ["t::a"], None),  # fails without it too; nothing else does
+    (["t::a", "t::b"], ["t::a", None], "t::b"),
+    ([mutant_process.TIME], [], None), (["collecting t"], [None], "collecting t"), (["exit 3"], [None], "exit 3"),
+])
+def test_what_fails_without_the_mutant_does_not_kill(monkeypatch, with_mutant, without, found):
+    answers = {True: iter(with_mutant), False: iter(without)}
+    monkeypatch.setattr(fresh, "failing", lambda m, tests, limit, impl: next(answers[m is not None]))
+    assert fresh.killer(the("cutile/front/proxies.py", "'le': '<='"), ["t"], 60, "x") == found
+
+
+def test_a_mutated_table_is_noticed():
+    code = """if True:
+        from tests.mutation import fresh, sites
+        m = next(m for s in sites.mutants("cutile/front/sizes.py") for m in s if m.what == "'min': min → max")
+        print([fresh.failing(x, ["tests/front/test_sizes.py"], 300, "x") is None for x in (None, m)])
+    """
+    done = subprocess.run([sys.executable, "-c", code], cwd=sites.ROOT, capture_output=True, text=True)
+    assert done.stdout == "[True, False]\n", done.stderr
