@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 import cutile as ct
-from cutile.analysis.aliasing import first_writes, is_written, memory_classes, read_params, written_params
+from cutile.analysis.aliasing import (
+    all_writes,
+    first_writes,
+    is_written,
+    memory_classes,
+    only_updates,
+    read_params,
+    written_params,
+)
 from cutile.types import ListType
 from tests.front.compiling import A1, I32, typed
 
@@ -107,3 +115,45 @@ def test_classes_of_memory():
     assert of(a) is of(b) is not of(arrays)
     of = memory_classes(kernel, [(b, arrays)])
     assert of(a) is of(arrays)
+
+
+def added(a):
+    ct.atomic_add(a, 0, 1.0)
+    ct.atomic_add(a, 1, 1.0)
+
+
+def compared(a):
+    ct.atomic_cas(a, 0, 1.0, 2.0)
+
+
+def exchanged(a):
+    ct.atomic_add(a, 0, 1.0)
+    ct.atomic_xchg(a, 0, 1.0)
+
+
+def exchanged_at(a):
+    a.get_raw_memory().atomic_xchg_offset(0, 1.0)
+
+
+def added_at(a):
+    a.get_raw_memory().atomic_add_offset(0, 1.0)
+
+
+def stored(a):
+    ct.atomic_add(a, 0, 1.0)
+    ct.store(a, 0, 1.0)
+
+
+def only_stored(a):
+    ct.store(a, 0, 1.0)
+
+
+@pytest.mark.parametrize("fn, first", [
+    (added, "atomic_add"), (compared, "atomic_cas"), (exchanged, None), (exchanged_at, None),
+    (added_at, "atomic_add_offset"), (stored, None), (only_stored, None)], ids=lambda x: getattr(x, "__name__", ""))
+def test_arrays_that_are_only_updated(fn, first):
+    """By atomics that read what they change: the first of them."""
+    kernel = typed(fn, A1)
+    op = only_updates(all_writes(kernel)[kernel.params[0]])
+    assert (op and op.op.name) == first
+    assert only_updates(()) is None

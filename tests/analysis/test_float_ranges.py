@@ -129,12 +129,16 @@ def range_of(expression: str) -> Range:
     ("v1 * v1 + abs(v2)", Range(-48, 37, True, False)),
     ("v1 / 4.0", Range(-149, 16, True, True)),
     ("ct.sum(v2, axis=1, keepdims=True)", Range(0, 19, False, True)),
+    ("ct.sum(v2, axis=0, keepdims=True)", Range(0, 17, False, True)),
+    ("ct.min(v1, axis=1, keepdims=True)", Range(-24, 17, True, True)),
+    ("ct.full((4, 8), 0.0, ct.float32)", Range(0, 0, False, False)),
     ("ct.exp(v1)", Range(-149, 128, True, False)),
     ("ct.exp(v0 - ct.max(v0, axis=1, keepdims=True))", Range(-149, 1, False, False)),
     ("ct.sum(ct.exp(v0 - ct.max(v0, axis=1, keepdims=True)), axis=1, keepdims=True)",
      Range(-149, 10, False, False, -1)),
     ("ct.sum(ct.exp(v0 - ct.max(v0, axis=0, keepdims=True)), axis=1, keepdims=True)", Range(-149, 10, False, False)),
     ("ct.exp2((v0 - ct.max(v0, axis=1, keepdims=True)) * -0.5)", Range(-149, 128, True, False)),
+    ("ct.exp2(1.4 * (v0 - ct.max(v0, axis=1, keepdims=True)))", Range(-149, 1, False, False)),
     ("ct.maximum(v0, 1e-8) / 127.0", Range(-149, 123, True, False, -34)),
     ("ct.sqrt(v1 * v1 + 1e-6)", Range(-149, 20, True, False, -10)),
     ("ct.where(v2 < 3.0, 2.0, 0.25)", Range(-2, 2, False, False, -2)),
@@ -168,6 +172,26 @@ def test_backward(expression, known):
     ranges, found = computed(source([expression]), *(np.ones((4, 8), t) for t in (np.float32, np.float16, np.int8)))
     values = [*found]
     assert (implied(ranges, values[-1], 20).get(values[0], 999) < 99) is known
+
+
+@pytest.mark.parametrize("lines, want", [
+    (["abs(v0)"], {0: 20}), (["-v0"], {0: 20}), (["abs(v0) + abs(v1)"], {0: 20, 1: 20}),
+    (["v0 - v2"], {0: 22}), (["v2 + v0"], {0: 22}), (["v0 * 3.0"], {0: 20}), (["0.25 * v0"], {0: 23}),
+    (["v0 / 3.0"], {0: 23}), (["v0 * v0"], {0: 11}), (["v0 * v0 + abs(v1)"], {0: 11, 1: 20}),
+    (["ct.sqrt(v0)"], {0: 41}), (["v0.astype(ct.float16).astype(ct.float32)"], {0: 22}),
+    (["ct.sum(abs(v0), axis=1, keepdims=True)"], {0: 21}), (["ct.max(abs(v0), axis=1, keepdims=True)"], {0: 20}),
+    (["ct.sum(abs(v0), axis=1, keepdims=True)", "v3 - 1.0"], {0: 23, 3: 22}),
+    (["v0 * v0 + ct.sum(abs(v1), axis=1, keepdims=True)"], {0: 11, 1: 21}),
+    (["v0 - 1.0", "v3 * v3 + abs(v1)"], {0: 13, 1: 20, 3: 11}),
+])
+def test_backward_exactly(lines, want):
+    """Where the last number is below 2**20: the exponents below which those are that it was computed from.
+
+    Each rounding doubles, each difference quadruples, and a root or a square rounds up.
+    """
+    ranges, found = computed(source(lines), *(np.ones((4, 8), t) for t in (np.float32, np.float16, np.int8)))
+    assumed, values = implied(ranges, [*found][-1], 20), [*found]
+    assert {k: assumed[v] for k, v in enumerate(values[:-1]) if v in assumed and k != 2} == want
 
 
 def test_constants():

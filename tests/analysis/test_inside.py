@@ -7,6 +7,7 @@ import random
 import types
 from collections import defaultdict
 
+import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
@@ -447,3 +448,15 @@ def test_proof_by_divisibility():
     assert not proven
     proven = TilesInside(kernel).each(ANY_GRID, {x: (None, 4)}, {x: (16, 4)})
     assert [n.span.line - first for n in proven] == [2, 4]
+
+
+@pytest.mark.parametrize("tile, step, proven", [(4, 4, True), (2, 4, True), (8, 4, False)])
+def test_proof_by_divisibility_of_tiles_with_gaps(tile, step, proven):
+    """The last of overlapping tiles reaches beyond the axis, which steps fill."""
+    k = cell(f"""def k(x):
+        v = x.tiled_view({tile}, traversal_steps={step})
+        for i in range(v.num_tiles(0)):
+            v.load(i)
+    """)["k"]
+    kernel = typed(k, A1)
+    assert bool(TilesInside(kernel).each(ANY_GRID, {}, {kernel.params[0]: (4,)})) is proven

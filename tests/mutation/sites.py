@@ -11,11 +11,11 @@ other code.
 Kinds: `operator`, `comparison`, `constant`, `axis` (a constant that names an axis or is the index of a subscript) and
 `table` (a dict's value replaced by another of its values, or an element of a display left out).
 
-Code that gives no kernel a meaning is not mutated: docstrings, annotations, texts of errors, assertions about
-impossible cases (`assert`, `strict=` of zip, arrays that nobody may write to), how a dataclass is laid out, what ops
-declare for documentation, for bounds or for another back end (`tileir=`, `since=`, `freedom=`, `error_bound=`,
-`public=`), declarations that only save time (`exact=` of ops whose results need no rounding, `copy=`, `maxsize=` of
-caches) and settings of the implementation.
+Code that gives no kernel a meaning is not mutated: docstrings, annotations, names of types (`Range = tuple[int, int]`),
+texts of errors, assertions about impossible cases (`assert`, `strict=` of zip, arrays that nobody may write to), how a
+dataclass is laid out, what ops declare for documentation, for bounds or for another back end (`tileir=`, `since=`,
+`freedom=`, `error_bound=`, `public=`), declarations that only save time (`exact=` of ops whose results need no
+rounding, `copy=`, `maxsize=` of caches) and settings of the implementation.
 
 Single mutants that change no result are listed in equivalent.txt, each with the reason.
 """
@@ -104,6 +104,7 @@ SILENT_FUNCTIONS = {  # they make text of errors, of documentation, or for a deb
     "_dtype_clauses", "conflict_help", "too_old", "version_text", "name_of", "call_help", "type_text", "_did_you_mean",
     "_unknown_name", "_doc", "_on_too_many",
 }
+GENERIC = {"Callable", "Generator", "Iterator", "Mapping", "Sequence", "dict", "list", "set", "tuple"}
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 
 
@@ -228,6 +229,8 @@ def _lines(nodes: list[ast.AST]) -> tuple[int, ...]:
 def _is_silent(s: ast.stmt) -> bool:
     match s:
         case ast.Raise() | ast.Assert() | ast.Import() | ast.ImportFrom() | ast.Expr(ast.Constant(str())):
+            return True
+        case ast.Assign([ast.Name()], ast.Subscript(ast.Name(name))) if name in GENERIC:
             return True
         case ast.Assign([ast.Name(name)]) | ast.AnnAssign(ast.Name(name)):
             return name in SILENT_NAMES

@@ -48,7 +48,7 @@ def test_a_mutant_of_each_kind(of, source, kind, text):
     "'''doc 1'''", "x: a | b", "def f(x: 'a | b' = None): pass", "raise E(1 + 1)", "assert a < b", "import a",
     "x = TileError(f'{n + 1}')", "f(help=1 + 1)", "op(freedom=ulp(3, 1))", "zip(a, b, strict=True)",
     "if a == b:\n    hint = c + d\nelif e:\n    hint = ''",
-    "x.flags.writeable = False", "if not settings.get('PORTABLE'):\n    pass",
+    "x.flags.writeable = False", "A = dict[int, tuple[a, b, c]]", "if not settings.get('PORTABLE'):\n    pass",
     "@op(exact=True, public=False)\nclass A: pass",
     "@dataclass(frozen=True)\nclass A: pass", "@structure(slots=True)\nclass A: pass",
     "if TYPE_CHECKING:\n    x = 1", "def __repr__(self):\n    return a + b",

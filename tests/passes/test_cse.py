@@ -63,3 +63,13 @@ def test_loads_are_not_merged():
         ct.store(a, 1, ct.load(a, 0, ()))
 
     assert count(kernel, A1, op="load") == 2
+
+
+def test_nothing_to_merge():
+    def kernel(a, x, n):
+        for i in range(n):
+            if i > 2:
+                ct.store(a, i, ct.exp(x))
+
+    before = cse(typed(kernel, A1, F32, I32))
+    assert cse(before) is before

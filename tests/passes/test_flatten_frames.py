@@ -85,3 +85,13 @@ def helper_plain(n):
 
 def helper_inner(n):
     return n + 1
+
+
+def test_without_frames_a_kernel_stays_the_same():
+    def kernel(n):
+        for i in range(n):
+            if i > 2:
+                print(i)
+
+    before = typed(kernel, I32)
+    assert flatten_frames(before) is before

@@ -8,7 +8,7 @@ import cutile as ct
 from cutile.ir.nodes import For, Op
 from cutile.ir.walk import walk
 from cutile.passes.licm import licm
-from tests.front.compiling import A1, F32, I32, typed
+from tests.front.compiling import A1, AI, F32, I32, cell, typed
 from tests.passes.random_programs import program, trace
 
 
@@ -42,3 +42,19 @@ def test_what_stays():
     assert in_loops(kernel, A1, F32, I32, I32) >= {"store", "load", "exp", "floordiv"}
     assert sum(1 for n in walk(licm(typed(kernel, A1, F32, I32, I32)).body)
                if isinstance(n, Op) and n.op.name == "floordiv") == 2
+
+
+@pytest.mark.parametrize("divisor, stays", [
+    ("3", False), ("0", True), ("m", True), ("ct.full((4,), 3, ct.int32)", False),
+    ("ct.full((2, 2), 3, ct.int64).reshape((4,)).astype(ct.int32)", False), ("ct.full((4,), m, ct.int32)", True),
+    ("ct.cat((ct.full((2,), 3, ct.int32), ct.full((2,), 3, ct.int32)), 0)", True),
+    ("ct.cat((ct.full((2,), 3, ct.int32), ct.full((2,), m, ct.int32)), 0)", True)])
+def test_divisions_by_what_may_be_zero_stay(divisor, stays):
+    """Others leave: by a number that is known, also cast or in each element of a tile."""
+    kernel = cell(f"""def kernel(a, n, m):
+        x = ct.load(a, 0, 4)
+        d = {divisor}
+        for i in range(n):
+            ct.store(a, i, x // d)
+    """)["kernel"]
+    assert ("floordiv" in in_loops(kernel, AI, I32, I32)) is stays

@@ -213,6 +213,38 @@ def test_powers_of_two(case):
     assert not any(isinstance(n, Op) and n.op is arithmetic.fma for n in walk(after.body))
 
 
+def after_the_quotient(x, y, f):
+    t = ct.load(x, (0, 0), (4, COLUMNS)).astype(ct.float32)
+    e = ct.exp(t - ct.max(t, axis=1, keepdims=True))
+    ct.store(y, (0, 0), f(e / ct.sum(e, axis=1, keepdims=True)).astype(y.dtype))
+
+
+F4, F5 = ct.float8_e4m3fn, ct.float8_e5m2
+
+
+@pytest.mark.parametrize("f, to, stays", [
+    (lambda q: q, F4, False), (lambda q: q, F5, False), (lambda q: q, I8, False), (lambda q: q, D, True),
+    (lambda q: q * 16.0, H, False), (lambda q: q * 32.0, H, True), (lambda q: 2.0**-20 * q, H, False),
+    (lambda q: -q, H, False), (lambda q: q * 0.0, H, True), (lambda q: q * q, H, True), (lambda q: abs(q), H, True),
+    (lambda q: q + 2.0**-7, S, False), (lambda q: q + 2.0**-8, S, True), (lambda q: q - 2.0**-7, S, False),
+    (lambda q: -2.0**-7 - q, S, False), (lambda q: q - 2.0**-8, S, True)])
+def test_quotients_that_are_too_small_to_matter(f, to, stays):
+    """A quotient below 2**-35 may be zero: it matters where it comes to 2**-30, or to a unit of a sum in float32."""
+    before, after = passed(after_the_quotient, array(H), array(to), Embedded(f))
+    assert divided(before) == ["always"] and (before is after) is stays
+
+
+@pytest.mark.parametrize("power, stays", [(31, False), (32, True)])
+def test_the_largest_dividend(power, stays):
+    """The divisor, at most 2**45, bounds each element by 2**47 where roundings count, and the product by 2**80."""
+    def kernel(x, y):
+        t = ct.load(x, (0, 0), (1, COLUMNS))
+        ct.store(y, (0, 0), (t * 2.0**power / ct.sum(abs(t), axis=1, keepdims=True)).astype(y.dtype))
+
+    before, after = passed(kernel, array(S), array(H))
+    assert (before is after) is stays
+
+
 @pytest.mark.parametrize("power", [2.0**127, 2.0**-127, 2.0**-149, 0.0, math.inf, math.nan])
 def test_powers_without_an_inverse_stay(power):
     def kernel(x, y):

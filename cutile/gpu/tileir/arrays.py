@@ -36,7 +36,6 @@ class Array:
     sizes: tuple[Dim, ...]
     strides: tuple[Dim, ...]
     wide: bool
-    may_overlap: bool = True
     divisor: int = 1
     stride_divisors: tuple[int, ...] = ()
     view: Value | None = None
@@ -101,8 +100,7 @@ def assumed(b: Builder, t: ArrayType, base: Value, sizes: Sequence[Value], strid
                for k, low in zip(known_strides, facts.stride_lower_bound_incl, strict=True))
     divisors = tuple(power_of_two(k if isinstance(k, int) else d)
                      for k, d in zip(known_strides, facts.stride_divisible_by, strict=True))
-    return Array(t, base, known_sizes, known_strides, wide, facts.may_alias_internally,
-                 power_of_two(facts.base_addr_divisible_by), divisors)
+    return Array(t, base, known_sizes, known_strides, wide, power_of_two(facts.base_addr_divisible_by), divisors)
 
 
 def divisors_of(arrays_known: Mapping[nodes.Value, Any]) -> Callable[[nodes.Op], int]:

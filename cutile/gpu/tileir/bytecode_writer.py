@@ -35,8 +35,8 @@ from cutile.ir.recursion import recursive
 
 MAGIC = b"\x7fTileIR\x00"
 SECTIONS = {"string": 1, "func": 2, "debug": 3, "constant": 4, "type": 5, "global": 6, "producer": 7}
-ATTR_TAGS = {"Integer": 1, "Float": 2, "Bool": 3, "Type": 4, "String": 5, "Array": 6, "DenseElements": 7, "DivBy": 8,
-             "SameElements": 9, "Dictionary": 10, "OptimizationHints": 11, "Bounded": 12}
+ATTR_TAGS = {"Integer": 1, "Float": 2, "Bool": 3, "DivBy": 8, "SameElements": 9, "Dictionary": 10,
+             "OptimizationHints": 11, "Bounded": 12}
 TYPE_TAGS = {ty.Pointer: 12, ty.Tile: 13, ty.TensorView: 14, ty.PartitionView: 15, ty.Function: 16, ty.Token: 17,
              ty.GatherScatterView: 20, ty.StridedView: 21}
 DYNAMIC = -(1 << 63)

@@ -218,7 +218,7 @@ class Lowering:
         return tuple(self._values[v] for v in found[0].operands)
 
     def memory(self, name: str, operands: Sequence = (), /, result=None, **attrs) -> Any:
-        """Append an operation on memory, in its place in the order of accesses. Returns its results but the token."""
+        """Append an operation on memory, in its place in the order of accesses. Returns its result that is no token."""
         token = self._tokens.before(self.node)
         if token is not None:
             attrs["token"] = token
@@ -226,7 +226,7 @@ class Lowering:
         *values, own = out if isinstance(out, tuple) else (out,)
         if own is not None:
             self._tokens.after(self.node, own)
-        return values[0] if len(values) == 1 else tuple(values) or None
+        return values[0] if values else None
 
     # -------------------------------------------------------------- values and regions
 

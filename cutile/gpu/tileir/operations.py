@@ -52,9 +52,9 @@ HINTS_FREE: Version = (13, 3)
 @structure(frozen=True, slots=True)
 class Operand:
     name: str
-    optional: bool = False
-    variadic: bool = False
-    since: Version = (13, 1)
+    optional: bool
+    variadic: bool
+    since: Version
 
 
 @structure(frozen=True, slots=True)
@@ -79,9 +79,9 @@ class Result:
     """`rule`: a digit or a name in `checking.RESULT_RULES`; empty if the caller gives the type."""
 
     name: str
-    rule: str = ""
-    variadic: bool = False
-    since: Version = (13, 1)
+    rule: str
+    variadic: bool
+    since: Version
 
 
 @structure(frozen=True, slots=True)

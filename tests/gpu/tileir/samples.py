@@ -263,6 +263,7 @@ sample("scan", "13.1", _scan)
 sample("scan.reverse", "13.1", lambda s: _scan(s, reverse=True))
 sample("scan.f64", "13.1", lambda s: _scan(s, tile(ty.f64, (8,)), -0.0, "addf"))
 sample("scan.f16", "13.1", lambda s: _scan(s, tile(f16, (8,)), float("-inf"), "maxf"))
+sample("scan.odd", "13.1", lambda s: _scan(s, tile(ty.f64, (8,)), -1 / 3, "addf"))
 sample("scan.i64", "13.1", lambda s: _scan(s, L, -1, "andi"))
 
 

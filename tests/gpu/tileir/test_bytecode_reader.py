@@ -5,11 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutile.errors import Span
+from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.bytecode_cursor import MalformedBytecode
 from cutile.gpu.tileir.bytecode_reader import decode
 from cutile.gpu.tileir.bytecode_writer import encode
 from cutile.gpu.tileir.module import Block, Operation
-from tests.gpu.tileir.samples import Module, add, available, bytecode, vector_add
+from cutile.gpu.tileir.tileiras import disassemble
+from tests.gpu.tileir.samples import SAMPLES, Module, add, available, bytecode, vector_add
+from tests.gpu.tileir.tool import needs_tool
 
 VERSIONS = ("13.1", "13.2", "13.3", "13.4")
 KERNEL = Span("/home/u/kernels.py", 10, 0, 20, 9, "vector_add")
@@ -57,6 +60,26 @@ def test_what_was_built_is_read_back(version):
             assert all(not op.loc for op in b.block.ops)
         assert shape(a.block) == shape(b.block), a.name
     assert encode(again) == module.to_bytes()
+
+
+@needs_tool
+@pytest.mark.parametrize("t", ty.SCALARS, ids=str)
+def test_each_element_type_is_read_back(t):
+    """By the disassembler too, under its name."""
+    module = Module("13.4")
+    module.entry("k", [ty.tile(ty.ptr(t))]).body.op("return")
+    code = module.to_bytes()
+    assert decode(code).entries[0].type == ty.Function((ty.tile(ty.ptr(t)),), ())
+    assert f"ptr<{t.name}>" in disassemble(code)
+
+
+@pytest.mark.parametrize("name", [n for n, (since, _) in SAMPLES.items() if "." not in n and since > VERSIONS[0]])
+def test_operations_of_a_newer_version_are_refused(name):
+    since = SAMPLES[name][0]
+    older = (13, int(since.partition(".")[2]) - 1)
+    code = bytecode(name, since).replace(bytes(ty.parse_version(since)), bytes(older), 1)
+    with pytest.raises(MalformedBytecode):
+        decode(code)
 
 
 def test_the_comparison_sees_a_difference():

@@ -7,7 +7,7 @@ from cutile.errors import TileUnsupportedFeatureError
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.checking import check_hints, check_type, takes_hint, type_since, wrong_value
 from cutile.gpu.tileir.module import Bounded, Constant, DivBy
-from cutile.gpu.tileir.operations import ENUMS, Attr
+from cutile.gpu.tileir.operations import ENUMS, HINT_SINCE, Attr
 
 RIGHT = {
     "unit": True, "bool": False, "int": 3, "str": "x", "i32s": (1, 2), "bools": (True, False),
@@ -59,6 +59,21 @@ def test_hints_of_newer_versions():
     assert not takes_hint(old, "a name of a user's own")
     with pytest.raises(TileUnsupportedFeatureError, match="among hints"):
         check_hints(old, {"sm_90": {"a name of a user's own": 2}})
+
+
+NAMES = {  # by the version that accepts them first
+    (13, 1): "sm_80 sm_90 sm_100 sm_103 sm_110 sm_120 sm_121 num_cta_in_cga occupancy allow_tma latency",
+    (13, 2): "sm_86 sm_87 sm_88 sm_89 sm_107",
+    (13, 3): "sm_130 default anything",
+}
+
+
+@pytest.mark.parametrize("version", ty.VERSIONS)
+def test_names_of_hints(version):
+    for since, names in NAMES.items():
+        assert {takes_hint(version, name) for name in names.split()} == {version >= since}
+    assert {v for names in NAMES.values() for v in names.split()} >= HINT_SINCE.keys()
+    assert set(HINT_SINCE.values()) <= set(ty.VERSIONS)
 
 
 def test_predicates_of_every_class():

@@ -3,6 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from cutile.gpu.tileir import tileiras
+from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.operations import BY_OPCODE, ENUM_SINCE, ENUMS, OPS
 from tests.gpu.tileir.samples import SAMPLES, bytecode
 from tests.gpu.tileir.tool import needs_tool
@@ -63,6 +64,7 @@ def test_opcodes_are_distinct():
 
 def test_rows_name_known_things():
     for spec in OPS.values():
+        assert {spec.since, *(x.since for x in (*spec.operands, *spec.attrs, *spec.results))} <= set(ty.VERSIONS)
         names = [x.name for x in (*spec.operands, *spec.attrs)]
         assert len(names) == len(set(names)), spec.name
         assert all(a.since >= spec.since for a in spec.attrs)

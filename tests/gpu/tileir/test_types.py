@@ -1,5 +1,7 @@
 """Types of Tile IR: their text, the element types of dtypes, versions."""
 
+import re
+
 import pytest
 
 from cutile import dtypes
@@ -39,6 +41,14 @@ def test_every_dtype_has_an_element_type_of_its_width():
         assert ty.in_memory(d) is (ty.i8 if d is dtypes.bool_ else ty.of_dtype(d))
     tags = [s.tag for s in ty.SCALARS]
     assert len(set(tags)) == len(tags)
+
+
+def test_every_element_type_is_listed():
+    """All of the module, with the bits that their names tell."""
+    assert {t for t in vars(ty).values() if isinstance(t, ty.Scalar)} == set(ty.SCALARS)
+    for t in ty.SCALARS:
+        assert t.bits == (19 if t is ty.tf32 else int(re.search(r"\d+", t.name)[0])), t
+        assert t.since in ty.VERSIONS
 
 
 def test_a_foreign_pointer_is_a_pointer():

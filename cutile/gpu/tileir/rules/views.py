@@ -30,7 +30,7 @@ def _slice(l, n):
     divisor = min(a.divisor, step * ty.in_memory(t.dtype).bits // 8)
     if divisor > 1:
         base = l.b.assume(base, DivBy(divisor))
-    return Array(t, base, sizes, a.strides, a.wide, a.may_overlap, divisor, a.stride_divisors)
+    return Array(t, base, sizes, a.strides, a.wide, divisor, a.stride_divisors)
 
 
 @rule(views.view_num_tiles)

@@ -7,6 +7,8 @@ import pytest
 import cutile as ct
 from cutile.dtypes import NUMERIC, bool_
 from cutile.errors import TileError
+from cutile.gpu.tileir.rules.convert import replacement
+from cutile.gpu.tileir.types import SCALARS, f32, i8, tf32
 from cutile.ops.convert import check_cast
 from cutile.types import RoundingMode
 from tests.gpu.tileir.rules.small_kernels import Case, assemble, attributes, names, refused, sampled, tile
@@ -34,6 +36,13 @@ def possible(src, dst, mode) -> bool:
 
 CASTS: list[Case] = [(casting(dst, mode), (tile(src),))
                      for src in NUMERIC for dst in NUMERIC for mode in MODES if possible(src, dst, mode)]
+
+
+def test_what_stands_for_formats_without_arithmetic():
+    """Bytes for floats of 8 bits, which all formats beyond float16 have, and float32 for tfloat32."""
+    for t in SCALARS:
+        want = f32 if t is tf32 else i8 if t.kind == "f" and t.bits == 8 else t
+        assert replacement(t) is want, t
 
 
 def bits(dst):

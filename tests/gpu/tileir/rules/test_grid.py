@@ -53,6 +53,16 @@ def test_divided_with_other_sizes(index):
     assert "get_index_space_shape" not in ops(of_the_load, ArrayType(ct.float32, 2, index_dtype=index), Y)
 
 
+def far(x, y):
+    ct.store(y, ct.bid(0), ct.full((1,), x.tiled_view((4, 8), traversal_steps=(1, 2**31)).num_tiles(1), ct.float32))
+
+
+@pytest.mark.parametrize("index, wide", [(ct.int32, True), (ct.uint32, True), (ct.int64, False)])
+def test_steps_beyond_the_sizes(index, wide):
+    """A step that no 32 bits hold divides 64."""
+    assert ("exti" in ops(far, ArrayType(ct.float32, 2, index_dtype=index), Y)) is wide
+
+
 @needs_tool
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_120"])
 def test_assembled(target):

@@ -10,7 +10,7 @@ import pytest
 import cutile as ct
 from cutile import dtypes
 from cutile.dtypes import INFO, float4_e2m1fn, float8_e5m3fnu, float8_e8m0fnu
-from cutile.gpu.facts import nothing_known
+from cutile.gpu.facts import ArrayFacts, nothing_known
 from cutile.gpu.target import parse_target, supports
 from cutile.gpu.tileir import tileiras
 from cutile.gpu.tileir.builder import Module
@@ -55,6 +55,35 @@ def only_bytes(a, v, arrays, i, j):
     """Without what has a value of the dtype in a register that the dtype cannot be made of."""
     ct.store(a, i, ct.load(a, j, 16))
     ct.store(v, (i, j), ct.load(v, (j, i), (4, 16)))
+
+
+STRIDES = [  # constant or not, and the bound: in the type of a view, and whether sizes and strides take 64 bits
+    (2**31 - 1, None, "2147483647", False), (5, None, "5", False), (0, None, "?", False), (-1, None, "?", True),
+    (None, 0, "?", False), (None, -1, "?", True), (None, None, "?", True)]
+
+
+@needs_tool
+@pytest.mark.parametrize("stride, low, shown, wide", STRIDES)
+def test_strides_of_views(stride, low, shown, wide):
+    """Types of views have no constants below 1, and views read what they get as unsigned."""
+    def kernel(a, y):
+        ct.store(y, 0, ct.load(a, (0, 0), (1, 8)).reshape((8,)))
+
+    facts = ArrayFacts((None, None), (stride, 1), (1, 1), (1, 1), (low, 0), 16, (), False)
+    found = text(kernel, A2, A1, facts=[facts, usual(A1)])
+    assert f"tensor_view<?x?xf32, strides=[{shown},1]>" in found
+    assert ("exti" in found) is wide
+
+
+@needs_tool
+@pytest.mark.parametrize("stride, shown", [(2**31 - 1, "2147483647"), (2**31, "?"), (2**40, "?")])
+def test_strides_of_2_to_the_31_and_more_are_no_constants(stride, shown):
+    """The assembler multiplies them by sizes of tiles, and crashes if that overflows."""
+    def kernel(a):
+        ct.store(a, (0, 0), ct.load(a, (0, 0), (1, 8)))
+
+    facts = ArrayFacts((None, None), (stride, 1), (1, 1), (1, 1), (0, 0), 16, (), False)
+    assert f"strides=[{shown},1]>" in text(kernel, ArrayType(ct.float32, 2, ct.int64), facts=[facts])
 
 
 @functools.cache

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 import cutile as ct
 from cutile.dtypes import NUMERIC
+from cutile.gpu.tileir.rules.shape import _is_column_part
 from tests.gpu.tileir.rules.small_kernels import (
     SINGLE,
     assemble,
@@ -67,6 +70,15 @@ def test_parts_of_columns_are_taken_as_rows(f, shape):
     """The assembler takes some of them from a wrong position."""
     made = [o for o in operations(f, F48) if o.spec.name in ("extract", "insert")]
     assert made[-1].results[0].type.shape == shape
+
+
+def test_parts_of_columns_by_rank():
+    """A part is one of a column if it alone has one element in the last axis of more than one."""
+    for rank in (1, 2, 3):
+        for whole in itertools.product((1, 2, 4), repeat=rank):
+            for part in itertools.product((1, 2, 4), repeat=rank):
+                if all(p <= w for p, w in zip(part, whole, strict=True)):
+                    assert _is_column_part(part, whole) == (rank > 1 and part[-1] == 1 < whole[-1]), (part, whole)
 
 
 def test_indices_become_32_bits():
