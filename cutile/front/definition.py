@@ -94,19 +94,23 @@ def _assigned(node: ast.AST) -> Iterator[str]:
             pending += children(n)
 
 
-@functools.lru_cache(maxsize=1 << 13)  # several walks ask for the children of each node
-def children(node: ast.AST) -> tuple[ast.AST, ...]:
+def children(node: ast.AST) -> list[ast.AST]:
     """The child nodes in order, without contexts and operators; faster than ast.iter_child_nodes."""
-    if type(node) in _LEAVES:
-        return ()
     found: list[ast.AST] = []
-    for name in node._fields:
+    for name in _fields(type(node)):
         field = getattr(node, name, None)
         if type(field) is list:
             found += [x for x in field if isinstance(x, ast.AST)]
-        elif isinstance(field, ast.AST) and not isinstance(field, ast.expr_context | ast.operator):
+        elif isinstance(field, ast.AST):
             found.append(field)
-    return tuple(found)
+    return found
+
+
+@functools.cache
+def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
+    """The fields of a kind of node that may hold child nodes, apart from contexts and operators."""
+    return () if kind in _LEAVES else tuple(f for f in kind._fields if f not in _NO_NODES)
 
 
 _LEAVES = (ast.Name, ast.Constant)
+_NO_NODES = ("ctx", "op", "ops", "id", "attr", "name", "arg", "module", "level", "kind", "type_comment", "conversion")

@@ -121,11 +121,11 @@ def _sass(c: Compilation) -> str:
 
 
 def _host(c: Compilation) -> str:
-    from cutile.interp.schedule import CompiledKernel
+    from cutile.interp.schedule import CompiledKernel, syntax_of
 
     plan = CompiledKernel(c.program).plan(None, settings.untouched())
     head = f"# schedule {plan.schedule} ({plan.why}), up to {plan.blocks} blocks at a time"
-    return "\n\n".join([head, *map(ast.unparse, plan.code.functions())])
+    return "\n\n".join([head, *map(ast.unparse, syntax_of(plan))])
 
 
 class Stage(NamedTuple):

@@ -23,10 +23,11 @@ def bytes_of_a_block(kernel: Kernel) -> int:
     def most(region: Region, held: int) -> int:
         held += _bytes(region.params)
         found = held
-        for n, dead in zip(region.nodes, liveness.last_uses(region), strict=True):
+        last = liveness.last_uses(region)
+        for n in region.nodes:
             held += _bytes(results_of(n))
             found = max(found, held + TEMPORARIES * _elements(n), *(most(r, held) for r in regions_of(n)))
-            held -= _bytes(dead)
+            held -= _bytes(liveness.ending(n, last))
         return found
 
     return OF_A_BLOCK + most(kernel.body, 0)

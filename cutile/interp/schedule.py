@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cutile import settings
 from cutile._support.structs import replace, structure
@@ -27,6 +27,9 @@ from cutile.ops._combine import ufunc_of
 from cutile.ops._op import PRODUCT, REDUCTION, SCAN
 from cutile.passes.flatten_frames import flatten_some
 from cutile.types import ArrayType, ListType, RoundingMode, TileType
+
+if TYPE_CHECKING:
+    import ast
 
 # Most bytes that the largest tile may take, summed over the blocks of a chunk [measured].
 BUDGET = 512 << 10
@@ -159,6 +162,14 @@ def _without_own_frames(kernel: Kernel) -> Kernel:
     op computes straight into an array, where they load or store. What is the user's stays a function, for tracebacks.
     """
     return flatten_some(kernel, lambda n: in_package(n.def_span.filename))
+
+
+def syntax_of(plan: ExecutionPlan) -> list[ast.FunctionDef]:
+    """The functions that a plan runs, as Python syntax: they are emitted again, since a plan does not keep it."""
+    code = plan.code
+    again = _emitter(plan.schedule).compile_kernel(code.kernel, check=code.check, step_limit=code.step_limit,
+                                                   syntax=True)
+    return again.syntax
 
 
 def _emitter(schedule: str) -> ModuleType:

@@ -33,6 +33,7 @@ from cutile.interp.codegen.emit import (
 )
 from cutile.interp.codegen.exits import Enclosing, Exits
 from cutile.interp.codegen.py_ast import (
+    NONE,
     Call,
     Compare,
     Expr,
@@ -71,15 +72,16 @@ NARROWER, OUT, TARGET = ".next", ".out", ".target"
 _WITH_HEADER = (ir.If, *ir.LOOPS)
 
 
-def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedCode:
+def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool, syntax: bool = False) -> EmittedCode:
     """The kernel as a Python function (ctx, *arguments, *views), the object ".kernel" of the emitted code.
 
     `views`: for each op of `view_finders`, its tiles as one view of memory; with None, the default, the op itself finds
-    them.
+    them. `syntax`: keep the functions' syntax.
     """
     facts = batch_facts(kernel, check)
     body = facts.body
-    code = EmittedCode(kernel, check, step_limit, facts.streams(body), shared=True)
+    code = EmittedCode(kernel, check, step_limit, facts.streams(body), shared=True,
+                       syntax=[] if syntax else None)
     for f in (divergence.branch, divergence.branch_all, divergence.for_loop, divergence.while_loop, divergence.frame,
               merge.narrow, block_set.with_batch_axes, _layout.with_blocks_last, _layout.empty_result,
               _layout.copied_apart, as_stored):
@@ -120,13 +122,16 @@ def nested_region(unit: Unit, enclosing: Enclosing, region: Region, tail: type, 
     slot = unit.code.slot("region")
     params = [*own, *captured]
 
-    def done(f: FunctionType) -> None:
-        f.__defaults__ = (None,) * len(views)
-        code.function = recursive(f) if unit.may_begin_thread(region) else f
-
-    unit.queue.append(lambda: emit_function(unit, enclosing, region, slot, params, (*records, *given, *views), tail,
-                                            leaving=leaving, done=done, at=at))
+    unit.queue.append(functools.partial(  # not a closure, which has a cell for each of these
+        emit_function, unit, enclosing, region, slot, params, (*records, *given, *views), tail, leaving=leaving,
+        done=functools.partial(_made, unit, region, code, len(views)), at=at))
     return code, tuple_of([*map(unit.code.value, captured), *map(unit.code.load, records)])
+
+
+def _made(unit: Unit, region: Region, code: RegionCode, views: int, function: FunctionType) -> None:
+    """The function of a nested region has been made."""
+    function.__defaults__ = (None,) * views
+    code.function = recursive(function) if unit.may_begin_thread(region) else function
 
 
 def emit_function(unit: Unit, enclosing: Enclosing, region: Region, slot: str, params: Sequence[Value],
@@ -156,10 +161,10 @@ class Body:
         out: list[ast.stmt] = []
         header_end = line
         skipped, exits, filename = self.unit.facts.skipped, self.unit.exits, self.enclosing.span.filename
-        last_uses = self.unit.liveness.last_uses(region)
-        read = set().union(*last_uses)  # and what is defined
-        alive = dict.fromkeys([v for v in params if v in read])  # params that some node reads
-        for n, dead in zip(region.nodes, last_uses, strict=True):
+        liveness = self.unit.liveness
+        last = liveness.last_uses(region)
+        alive = dict.fromkeys([v for v in params if v in last])  # params that some node reads
+        for n in region.nodes:
             kind = type(n)
             if kind is ir.Bind:
                 if n.span.line > header_end and n.span.filename == filename:
@@ -171,6 +176,7 @@ class Body:
             if n in skipped:
                 out += self.cover_line(n)
                 continue
+            dead = liveness.ending(n, last)
             replaced = self.replaced_by(n, dead, alive) if kind is Op else None
             out += EMIT[kind](self, n)
             results = n.results
@@ -202,7 +208,7 @@ class Body:
                                           self.unit.ref(ranks_of(moved), "ranks")])
         different = Compare(load(NARROWER), [ast.IsNot()], [load(CTX)])
         body = [unpack(self.unit.temps(moved), narrowed)] if moved else []
-        return [If(different, [*body, assign([CTX], load(NARROWER))], [])]
+        return [If(different, [*body, assign([CTX], load(NARROWER))], NONE)]
 
     def positioned(self, stmt: ast.stmt, n: Node) -> ast.stmt:
         """The statement at the position of a node in this file; what took the place of a call stands at the call."""
@@ -260,7 +266,7 @@ class Body:
         stmts.append(self.positioned(assign(targets, y), n))
         if n in facts.stores:
             there = Compare(operands[-1], [ast.IsNot()], [load(TARGET)])
-            return [self.positioned(If(there, stmts, []), n)]
+            return [self.positioned(If(there, stmts, NONE), n)]
         return stmts
 
     def viewed(self, n: Op, short: Callable[[str], ast.expr], long: ast.expr) -> ast.expr:
@@ -338,7 +344,7 @@ class Body:
         if not self.unit.exits.node(n):
             return [self.positioned(unpack(self.unit.temps(results), outcome), n)]
         none = Compare(self.load(OUT), [ast.Is()], [constant(None)])
-        return [self.positioned(assign([OUT], outcome), n), If(none, [Return(constant(None))], []),
+        return [self.positioned(assign([OUT], outcome), n), If(none, [Return(constant(None))], NONE),
                 unpack([NARROWER, self.unit.temps(results)], self.load(OUT)), delete([OUT])]
 
     def if_(self, n: ir.If) -> list[ast.stmt]:

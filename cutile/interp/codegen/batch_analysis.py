@@ -135,7 +135,7 @@ def batch_facts(kernel: Kernel, check: bool) -> BatchFacts:
 
 
 def _local_reads(nodes: Iterable[Node], constants: Mapping[Value, np.ndarray],
-                 indices: Mapping[Operand, AffineIndex]) -> dict[Node, list[Value]]:
+                 indices: Mapping[Operand, AffineIndex]) -> dict[Node, Sequence[Value]]:
     """What the code of each node reads from locals."""
     indexed = {n for n, _ in indices}
     found = {}
@@ -143,6 +143,8 @@ def _local_reads(nodes: Iterable[Node], constants: Mapping[Value, np.ndarray],
         uses = n.operands if type(n) is Op else uses_of(n)
         if n in indexed:
             found[n] = [v for i, v in enumerate(uses) if v not in constants and (n, i) not in indices]
+        elif constants.keys().isdisjoint(uses):
+            found[n] = uses
         else:
             found[n] = [v for v in uses if v not in constants]
     return found
@@ -218,7 +220,7 @@ def block_indices(described: Mapping[Op, Access], params: frozenset[Value],
 
 def find_unneeded(nodes: Sequence[Node], constants: Mapping[Value, np.ndarray],
                   indices: Mapping[Operand, AffineIndex]
-                  ) -> tuple[frozenset[Node], Counter[Value], dict[Node, list[Value]]]:
+                  ) -> tuple[frozenset[Node], Counter[Value], dict[Node, Sequence[Value]]]:
     """The nodes whose results are constants or are never read, how often the other nodes read each value, and which
     values each of them reads from locals.
     """
@@ -255,7 +257,7 @@ def find_regular(nodes: Iterable[Node], params: frozenset[Value], constants: Map
         and (n.op.view is not None or n.operands[-1].type.ndim == n.operands[0].type.ndim > 0))
 
 
-def find_implicit_broadcasts(nodes: Sequence[Node], reads: Callable[[Node], list[Value]]) -> frozenset[Op]:
+def find_implicit_broadcasts(nodes: Sequence[Node], reads: Callable[[Node], Sequence[Value]]) -> frozenset[Op]:
     """The broadcasts whose result is only read by elementwise ops that have an operand of the full shape too: NumPy
     broadcasts there itself.
     """
@@ -292,7 +294,7 @@ def _goes_to(n: Op, store: Op, times_read: Mapping[Value, int], params: frozense
         and info(dtype).carried_exactly and dtype is not tfloat32 and y.type.ndim == array.type.ndim > 0
 
 
-def find_reusable(nodes: Sequence[Node], times_read: Mapping[Value, int], reads: Callable[[Node], list[Value]],
+def find_reusable(nodes: Sequence[Node], times_read: Mapping[Value, int], reads: Callable[[Node], Sequence[Value]],
                stored_by: Mapping[Op, Op]) -> dict[Op, Value]:
     """The ops of a region that may write their result to the memory of an operand: nothing reads the operand after
     them, and no other value is a view of this memory.

@@ -18,7 +18,13 @@ from cutile.interp.codegen.copy_propagation import is_temp, propagate_copies
 from cutile.interp.codegen.emit import BLOCK, CTX, EmittedCode, Liveness, breakpoint_call, is_breakpoint, meaning_call
 from cutile.interp.codegen.py_ast import (
     NO_POSITION,
+    NONE,
+    Compare,
+    Expr,
+    If,
+    Pass,
     Position,
+    Return,
     assign,
     assign_all,
     attribute,
@@ -49,9 +55,11 @@ FOLDED_OPS = (create.constant, shape.broadcast_to)  # the front end inserts thes
 INTERNAL_SPAN = Span("<cutile>", 1, 0, 1, 0, "cutile")  # the position of functions that the user did not write
 
 
-def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedCode:
-    """The kernel as a Python function (ctx, block, *arguments), the object ".kernel" of the emitted code."""
-    code = EmittedCode(kernel, check, step_limit)
+def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool, syntax: bool = False) -> EmittedCode:
+    """The kernel as a Python function (ctx, block, *arguments), the object ".kernel" of the emitted code. `syntax`:
+    keep the functions' syntax.
+    """
+    code = EmittedCode(kernel, check, step_limit, editable=True, syntax=[] if syntax else None)
     return emit_kernel(kernel, Function(code, Liveness(kernel.body, shown=True), deque()))
 
 
@@ -59,7 +67,7 @@ def emit_kernel(kernel: Kernel, top: Function) -> EmittedCode:
     """The emitted code of a kernel, where `top` is the function that calls the kernel's."""
     code, queue = top.code, top.queue
     code.objects[".Tile"] = Tile
-    enter = set_position(ast.Return(top.enter(kernel.name, kernel.span, kernel.body, kernel.params)), NO_POSITION)
+    enter = set_position(Return(top.enter(kernel.name, kernel.span, kernel.body, kernel.params)), NO_POSITION)
     params = [CTX, BLOCK, *top.temps(kernel.params)]
     code.define("launch", params, [enter], INTERNAL_SPAN.filename, position(INTERNAL_SPAN), ".kernel")
     while queue:  # frames nest deeper than Python's stack allows recursion here
@@ -196,7 +204,8 @@ class Function:
         out: list[ast.stmt] = []
         local = set(own)
         header_end = line  # Binds up to this line say what variables hold; the user assigns nothing there
-        for i, (n, last) in enumerate(zip(region.nodes, self.liveness.last_uses(region), strict=True)):
+        last = self.liveness.last_uses(region)
+        for i, n in enumerate(region.nodes):
             if i < skip:
                 continue
             if isinstance(n, TERMINATORS):
@@ -212,7 +221,7 @@ class Function:
             local.update(ir.results_of(n))
             if not falls:
                 return out, False
-            if dead := self.temps(v for v in last if v in local):
+            if dead := self.temps(v for v in self.liveness.ending(n, last) if v in local):
                 out.append(set_position(delete(dead), NO_POSITION))
         return out, True
 
@@ -221,7 +230,7 @@ class Function:
     def op(self, n: Op) -> tuple[list[ast.stmt], bool]:
         at = position(n.span)
         if is_breakpoint(n):
-            return [set_position(ast.Expr(breakpoint_call(n)), at)], True
+            return [set_position(Expr(breakpoint_call(n)), at)], True
         if n.op in FOLDED_OPS and all(v in self.constants for v in n.operands):
             self.constants[n.results[0]] = self.folded(n)
             return [], True
@@ -248,7 +257,7 @@ class Function:
         """
         v = n.template
         if not n.name:  # it only marks that control came here
-            return [set_position(ast.Pass(), position(n.span))]
+            return [set_position(Pass(), position(n.span))]
         if isinstance(v, Value):
             if arriving and v in self.variables[n.name]:
                 return []
@@ -273,7 +282,7 @@ class Function:
             sides.append(stmts)
         then, orelse = sides
         self.variables.meet(arriving)
-        return [set_position(ast.If(test, then or [set_position(ast.Pass(), NO_POSITION)], orelse), at)], bool(arriving)
+        return [set_position(If(test, then or [set_position(Pass(), NO_POSITION)], orelse), at)], bool(arriving)
 
     def _arrive(self, y: ir.Yield, results: Sequence[Value], before: int, arriving: list[Path]) -> list[ast.stmt]:
         arriving.append(self.variables.path(before, y.operands, results))
@@ -283,8 +292,8 @@ class Function:
         at, p = header(n.span), self.code
         iv, i = p.temp(n.iv), p.temp(n.iv) + "i"
         start, stop, step = (self.carrier(v) for v in (n.start, n.stop, n.step))
-        bad = ast.If(ast.Compare(step, [ast.LtE()], [constant(0)]),
-                     [ast.Expr(call(p.ref(bad_step, "bad_step"), [step, p.ref(n.span, "span")]))], [])
+        bad = If(Compare(step, [ast.LtE()], [constant(0)]),
+                     [Expr(call(p.ref(bad_step, "bad_step"), [step, p.ref(n.span, "span")]))], NONE)
         number = call(load(".array"), [load(i), p.ref(info(n.iv.type.dtype).carrier, "carrier")])
 
         def body(loop: OpenLoop) -> list[ast.stmt]:
@@ -294,7 +303,7 @@ class Function:
 
         bounds = [call(load(".int"), [x]) for x in (start, stop, step)]
         stmts, falls = self.loop(n, body, lambda stmts: ast.For(
-            ast.Name(i, ast.Store()), call(load(".range"), bounds), stmts, []), at)
+            ast.Name(i, ast.Store()), call(load(".range"), bounds), stmts, NONE), at)
         return [*stmts[:-1], set_position(bad, at), stmts[-1]], falls
 
     def while_(self, n: ir.While) -> tuple[list[ast.stmt], bool]:
@@ -309,19 +318,19 @@ class Function:
             return stmts + self.count(n.span, at) + self.region(n.body, n.span.line)[0]
 
         before = self.before_loop(n)
-        stmts, falls = self.loop(n, body, lambda stmts: ast.While(constant(True), stmts, []), at)
+        stmts, falls = self.loop(n, body, lambda stmts: ast.While(constant(True), stmts, NONE), at)
         return before + stmts, falls
 
     def _leave_unless(self, y: ir.Yield, loop: OpenLoop) -> list[ast.stmt]:
         test = ast.UnaryOp(ast.Not(), self.carrier(y.operands[0]))
         self._end(loop)
-        return [set_position(ast.If(test, [ast.Break()], []), position(y.span))]
+        return [set_position(If(test, [ast.Break()], NONE), position(y.span))]
 
     def count(self, span: Span, at: Position) -> list[ast.stmt]:
         if not self.code.step_limit:
             return []
         args = [load(CTX), self.code.ref(span, "span")]
-        return [set_position(ast.Expr(call(self.code.ref(count_step, "count"), args)), at)]
+        return [set_position(Expr(call(self.code.ref(count_step, "count"), args)), at)]
 
     def _end(self, loop: OpenLoop) -> None:
         """Note that the loop may end here with its current carried values."""
@@ -375,7 +384,7 @@ class Function:
     def give(self, n: ir.Return | ir.Yield, at: Position = NO_POSITION) -> list[ast.stmt]:
         values = [self.use(v) for v in n.operands]
         value = None if not values else values[0] if len(values) == 1 else tuple_of(values)
-        return [set_position(ast.Return(value), at)]
+        return [set_position(Return(value), at)]
 
     def yield_(self, n: ir.Yield, before: Node | None) -> list[ast.stmt]:
         return self.ends[-1](n)

@@ -10,6 +10,7 @@ import ast
 import builtins
 import functools
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -19,6 +20,7 @@ import numpy as np
 from cutile._support.structs import field, structure
 from cutile.dtypes import info
 from cutile.interp.codegen.py_ast import (
+    NONE,
     Call,
     Keyword,
     Position,
@@ -55,8 +57,11 @@ class EmittedCode:
     skipped: frozenset[Node] = frozenset()  # nodes without code
     as_stored: frozenset[Op] = frozenset()  # accesses that move bits of short floats
     shared: bool = False  # statements share the nodes of names and keyword arguments: `place` gives them positions
+    editable: bool = False  # the syntax of a function may change until `finish`, which then compiles it
+    syntax: list[ast.FunctionDef] | None = None  # of all functions, if this is a list: memory that no launch needs
     objects: dict[str, Any] = field(default_factory=dict)
-    _functions: list[tuple[str, ast.FunctionDef, str, Callable | None]] = field(default_factory=list)
+    _later: deque[tuple[str, ast.FunctionDef, str, Callable | None]] = field(default_factory=deque)
+    _scopes: dict[str, dict[str, Any]] = field(default_factory=dict)  # the globals of functions, by file
     _names: dict[int, str] = field(default_factory=dict)
     _locals: dict[Value, str] = field(default_factory=dict)
     _slots: int = 0
@@ -133,10 +138,26 @@ class EmittedCode:
 
     def define(self, name: str, params: Sequence[str], body: list[ast.stmt], filename: str, at: Position, slot: str,
                done: Callable[[FunctionType], None] | None = None) -> None:
-        """Add a function under the user's file name. `finish` compiles it, and it becomes the object `slot`;
-        then `done` is called with it.
+        """Add a function under the user's file name, as the object `slot`; `done` is called with it. It can run after
+        `finish`.
         """
-        self._functions.append((slot, function(name, params, body, at), filename, done))
+        tree = function(name, params, body, at)
+        if self.syntax is not None:
+            self.syntax.append(tree)
+        if self.editable:
+            self._later.append((slot, tree, filename, done))
+        else:
+            self._make(slot, tree, filename, done)
+
+    def _make(self, slot: str, tree: ast.FunctionDef, filename: str, done: Callable | None) -> None:
+        if filename not in self._scopes:
+            self._scopes[filename] = _module_of(filename)
+        # The module's code is taken out, not run: a debugger would stop in it.
+        module = compiled(ast.Module([tree], NONE), str(filename))
+        code_object = next(c for c in module.co_consts if isinstance(c, CodeType))
+        self.objects[slot] = made = FunctionType(code_object, self._scopes[filename])
+        if done is not None:
+            done(made)
 
     def evaluate(self, x: ast.expr) -> Any:
         """The value of an expression over `self.objects`."""
@@ -144,25 +165,14 @@ class EmittedCode:
         with np.errstate(all="ignore"):
             return eval(compile(whole, "<cutile>", "eval"), {}, self.objects)
 
-    def functions(self) -> list[ast.FunctionDef]:
-        """The functions, as Python syntax."""
-        return [tree for _, tree, _, _ in self._functions]
-
     def finish(self) -> None:
-        """Make the functions. Each sees the globals of the user's module besides ours, for the debugger's sake."""
-        scopes: dict[str, dict] = {}
-        for slot, tree, filename, done in self._functions:
-            if filename not in scopes:
-                scopes[filename] = _module_of(filename)
-            scope = scopes[filename]
-            # The module's code is taken out, not run: a debugger would stop in it.
-            module = compiled(ast.Module([tree], []), str(filename))
-            code_object = next(c for c in module.co_consts if isinstance(c, CodeType))
-            self.objects[slot] = made = FunctionType(code_object, scope)
-            if done is not None:
-                done(made)
-        for scope in scopes.values():
+        """Let the functions run. Each sees the globals of the user's module besides ours, for the debugger's sake."""
+        while self._later:
+            self._make(*self._later.popleft())
+        for scope in self._scopes.values():
             scope.update(self.objects)
+        for table in (self._loads, self._values, self._keywords, self._locals, self._names):
+            table.clear()  # they would be kept as long as the kernel
 
 
 # Kinds of the user's globals that emitted code can see, for use in a debugger. No arrays: they would be kept alive.
@@ -238,16 +248,16 @@ def finished(code: EmittedCode, n: Op, y: ast.expr) -> ast.expr:
             isinstance(t, TileType) for t in types[1:]):
         return y
     if code.check:
-        return Call(code.ref(functools.partial(checking.finish, n), "checked"), [y], [])
+        return Call(code.ref(functools.partial(checking.finish, n), "checked"), [y], NONE)
     if len(types) > 1:
         rounding = tuple(None if n.op.exact else t.dtype for t in types)
-        return Call(code.ref(functools.partial(_finish_all, rounding), "finish"), [y], [])
+        return Call(code.ref(functools.partial(_finish_all, rounding), "finish"), [y], NONE)
     i = info(types[0].dtype)
     if n.op.exact or not i.floating:
-        return Call(code.load(".array"), [y], [])
+        return Call(code.load(".array"), [y], NONE)
     if i.carried_exactly:  # casting float64 to the carrier rounds
-        return Call(code.load(".array"), [y, code.ref(i.carrier, "carrier")], [])
-    return Call(code.ref(_numeric.rounding_to(types[0].dtype), "round"), [y], [])
+        return Call(code.load(".array"), [y, code.ref(i.carrier, "carrier")], NONE)
+    return Call(code.ref(_numeric.rounding_to(types[0].dtype), "round"), [y], NONE)
 
 
 def _finish_all(dtypes: tuple, ys: tuple) -> tuple:
@@ -312,17 +322,16 @@ class Liveness:
         self._found[n] = found
         return found
 
-    def last_uses(self, region: Region) -> list[Sequence[Value]]:
-        """For each node of a region, the values that it reads or defines and that no later node of the region reads.
-        """
-        seen: set[Value] = set()
-        out: list[Sequence[Value]] = []
-        for n in reversed(region.nodes):
-            reads, results = self.reads(n), self._results(n)
-            if not reads and not results:
-                out.append(())
-                continue
-            out.append([v for v in dict.fromkeys([*reads, *results]) if v not in seen])
-            seen.update(reads, results)
-        out.reverse()
-        return out
+    def last_uses(self, region: Region) -> dict[Value, Node]:
+        """For each value that a region reads or defines, the last node of the region that does."""
+        last: dict[Value, Node] = {}
+        for n in region.nodes:
+            for v in self.reads(n):
+                last[v] = n
+            for v in self._results(n):
+                last[v] = n
+        return last
+
+    def ending(self, n: Node, last: dict[Value, Node]) -> list[Value]:
+        """The values that a node reads or defines and that no later node reads; `last` is of its region."""
+        return [v for v in dict.fromkeys([*self.reads(n), *self._results(n)]) if last[v] is n]

@@ -29,13 +29,15 @@ from cutile.ops._op import ATOMIC, READ, WRITE
 from cutile.types import TileType
 
 
-def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedCode:
+def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool, syntax: bool = False) -> EmittedCode:
     """The kernel as a function (ctx, block, *arguments), the object ".kernel" of the emitted code.
 
     It returns a generator; if the kernel never pauses, it runs the block and returns None.
+    `syntax`: keep the functions' syntax.
     """
     pauses = _pauses(kernel)
-    code, liveness = EmittedCode(kernel, check, step_limit), Liveness(kernel.body, shown=True)
+    code = EmittedCode(kernel, check, step_limit, editable=True, syntax=[] if syntax else None)
+    liveness = Liveness(kernel.body, shown=True)
     return emit_kernel(kernel, PausingFunction(code, liveness, deque(), pauses))
 
 

@@ -6,6 +6,10 @@ ran before, so that no debugger stops there and no coverage counts it.
 
 `set_position` gives each node of a statement a position. `place` is quicker: it gives one only to the nodes where code
 begins, since Python gives the instructions behind them the same. So statements may share all other nodes.
+
+A large kernel has many nodes, which Python's garbage collector visits again and again. So the nodes made here have
+slots instead of a dictionary, those at one place share the dictionary with their position, and empty lists are one
+object. Neither may be changed.
 """
 
 from __future__ import annotations
@@ -52,7 +56,7 @@ def set_position(stmt: ast.stmt, at: Position) -> ast.stmt:
     Python gives the instruction of an attribute the last line of its expression. If `at` spans several lines,
     attributes get the first line as their position instead.
     """
-    here = _NOWHERE if at is NO_POSITION else fields_of(at)
+    here = fields_of(at)
     first = fields_of(_first_line(at)) if at[0] != at[2] else here
     pending: list[ast.AST] = [stmt]
     while pending:
@@ -61,32 +65,41 @@ def set_position(stmt: ast.stmt, at: Position) -> ast.stmt:
         if "lineno" in fields:
             continue
         if kind is Name or kind is Constant:  # most are; this is quick
-            fields.update(here)
+            n.__dict__ = here
             continue
         if kind is Call:  # so are many of the others
-            fields.update(here)
+            n.__dict__ = here
             pending.append(n.func)
             pending += n.args
             for k in n.keywords:
-                k.__dict__.update(here)
+                k.__dict__ = here
                 pending.append(k.value)
             continue
         names, stands = _parts(kind)
         for name in names:
-            part = fields.get(name)
+            part = getattr(n, name, None)
             if type(part) is list:
                 pending += part
             elif part is not None:
                 pending.append(part)
         if stands:
-            fields.update(first if kind is ast.Attribute else here)
+            _put(n, first if issubclass(kind, ast.Attribute) else here)
     return stmt
 
 
+@functools.lru_cache(maxsize=256)  # many nodes in a row have one position
 def fields_of(at: Position) -> dict[str, int]:
-    """A position, as the fields of a node."""
+    """A position, as the fields of a node. Nodes share it."""
     line, col, end_line, end_col = at
     return {"lineno": line, "col_offset": col, "end_lineno": end_line, "end_col_offset": end_col}
+
+
+def _put(n: ast.AST, here: dict[str, int]) -> None:
+    """Give a node the position with these fields."""
+    if type(n) in _LIGHT:
+        n.__dict__ = here
+    else:
+        n.__dict__.update(here)
 
 
 def place(stmt: ast.stmt, here: dict[str, int]) -> ast.stmt:
@@ -96,15 +109,15 @@ def place(stmt: ast.stmt, here: dict[str, int]) -> ast.stmt:
     instructions are the first of the statement, or of a side of a conditional expression. Names may be shared with
     other statements; these get copies.
     """
-    stmt.__dict__.update(here)
-    value = stmt.__dict__.get("value")
+    stmt.__dict__ = here
+    value = getattr(stmt, "value", None)
     if value is not None:
         stmt.value = value = _begun(value, here)
         if type(stmt) is Return:  # Python compares its line with that of its value
-            value.__dict__.update(here)
+            value.__dict__ = here
         elif type(value) is IfExp and type(stmt) is Assign:  # the assignment comes after both sides
             for target in stmt.targets:
-                target.__dict__.update(here)
+                target.__dict__ = here
     elif type(stmt) is If:
         stmt.test = _begun(stmt.test, here)
     return stmt
@@ -131,7 +144,7 @@ def _begun(x: ast.expr, here: dict[str, int]) -> ast.expr:
     else:  # an attribute, or an item
         x.value = _begun(x.value, here)
         return x
-    x.__dict__.update(here)
+    x.__dict__ = here
     return x
 
 
@@ -157,24 +170,29 @@ def inherit_position(body: list[ast.stmt]) -> list[ast.stmt]:
             break
         for n in ast.walk(s):
             if getattr(n, "lineno", 1) < 0:
-                n.lineno, n.col_offset, n.end_lineno, n.end_col_offset = (
-                    first.lineno, first.col_offset, first.end_lineno, first.end_col_offset)
+                _put(n, fields_of((first.lineno, first.col_offset, first.end_lineno, first.end_col_offset)))
     return body
 
 
 _LOAD, _STORE, _DEL = ast.Load(), ast.Store(), ast.Del()
 
 
-def _without_position(kind: type[ast.AST]) -> type:
-    """A class of nodes that have NO_POSITION until they are given one."""
-    return type(kind.__name__, (kind,), _NOWHERE)
+_OPTIONAL = {"kind", "type_comment"}  # fields that none of our nodes has
 
 
-Name, Constant, Tuple, Attribute, Call, Keyword, IfExp, Compare, Subscript, Starred = map(_without_position, (
+def _light(kind: type[ast.AST]) -> type:
+    """A class of nodes with slots in place of a dictionary. They have NO_POSITION until they are given one."""
+    return type(kind.__name__, (kind,), {"__slots__": tuple(f for f in kind._fields if f not in _OPTIONAL), **_NOWHERE})
+
+
+Name, Constant, Tuple, Attribute, Call, Keyword, IfExp, Compare, Subscript, Starred = map(_light, (
     ast.Name, ast.Constant, ast.Tuple, ast.Attribute, ast.Call, ast.keyword, ast.IfExp, ast.Compare, ast.Subscript,
     ast.Starred))
-Assign, Expr, Delete, If, Return, Pass = map(_without_position, (
+Assign, Expr, Delete, If, Return, Pass = map(_light, (
     ast.Assign, ast.Expr, ast.Delete, ast.If, ast.Return, ast.Pass))
+_LIGHT = {Name, Constant, Tuple, Attribute, Call, Keyword, IfExp, Compare, Subscript, Starred, Assign, Expr, Delete, If,
+          Return, Pass}
+NONE: list = []  # the value of a field that has no nodes
 
 
 def load(name: str) -> ast.expr:
@@ -190,11 +208,11 @@ def constant(value) -> ast.expr:
 
 
 def tuple_of(items: Iterable[ast.expr]) -> ast.expr:
-    return Tuple(list(items), _LOAD)
+    return Tuple(list(items) or NONE, _LOAD)
 
 
 def call(function: ast.expr, args: Iterable[ast.expr] = (), keywords: Iterable[tuple[str, ast.expr]] = ()) -> ast.expr:
-    return Call(function, list(args), [Keyword(k, v) for k, v in keywords])
+    return Call(function, list(args) or NONE, [Keyword(k, v) for k, v in keywords] or NONE)
 
 
 def assign(names: Sequence[str], value: ast.expr) -> ast.stmt:
@@ -223,11 +241,11 @@ def delete(names: Iterable[str]) -> ast.stmt:
 
 
 def function(name: str, params: Sequence[str], body: list[ast.stmt], at: Position) -> ast.FunctionDef:
-    args = ast.arguments([], [ast.arg(p) for p in params], None, [], [], None, [])
-    f = ast.FunctionDef(name, args, body, [], None, None)
+    args = ast.arguments(NONE, [ast.arg(p) for p in params], None, NONE, NONE, None, NONE)
+    f = ast.FunctionDef(name, args, body, NONE, None, None)
     if "type_params" in f._fields:  # Python 3.12 and later
-        f.type_params = []
+        f.type_params = NONE
     here = fields_of(at)
     for n in (f, *args.args):
-        n.__dict__.update(here)
+        _put(n, here)
     return f

@@ -92,7 +92,7 @@ def prints(x, out):
 def functions(kernel, *arrays, check=False) -> Counter:
     """How many functions are emitted, by name."""
     k = kernel.program(kernel.classify(arrays)).kernel
-    return Counter(f.name for f in batch.compile_kernel(k, check=check, step_limit=False).functions())
+    return Counter(f.name for f in batch.compile_kernel(k, check=check, step_limit=False, syntax=True).syntax)
 
 
 def floats(n):
