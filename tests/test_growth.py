@@ -1,16 +1,18 @@
 """The cost of preparing a kernel grows with its size, not with the square of its size.
 
-The tests count calls of Python functions, which do not depend on the machine's load, and for some kernels the peak of
-memory. `benchmarks/growth.py` measures times of larger kernels.
+The tests count calls of Python functions and objects that the garbage collector visits, which do not depend on the
+machine's load, and for some kernels the peak of memory. `benchmarks/growth.py` measures times of larger kernels.
 """
 
 from __future__ import annotations
 
+import ast
 import gc
 import io
 import linecache
 import sys
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -92,3 +94,35 @@ def test_memory_grows_with_the_size(kind, stage, way):
     peak(kind, 3, stage)
     found = [peak(kind, n, stage) for n in (150, 300)]
     assert found[1] / found[0] <= 2.5, found
+
+
+def objects() -> Counter[str]:
+    """How many objects the garbage collector visits, by class."""
+    gc.collect()
+    return Counter(type(o).__qualname__ for o in gc.get_objects())
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_objects_that_stay_grow_with_the_size(kind, stage, way):
+    made(kind, 3, stage)()
+    found = []
+    for n in SIZES:
+        prepare, before = made(kind, n, stage), objects().total()
+        prepare()
+        found.append(objects().total() - before)
+        del prepare
+    small, large = (y - x for x, y in pairwise(found))
+    less, more = (y - x for x, y in pairwise(SIZES))
+    assert large / small <= BAR * more / less, found
+
+
+@pytest.mark.parametrize("stage", ["batch", "block"])
+def test_the_syntax_of_emitted_code_is_not_kept(stage, way):
+    made("mixed", 3, stage)()
+    prepare = made("mixed", 60, stage)  # its own syntax is kept once it is read
+    nodes = "Name", "Call", "keyword", "Assign", "FunctionDef", "arguments"
+    before = Counter(type(n).__qualname__ for n in ast.walk(ast.parse(KINDS["mixed"][0](60)))) + objects()
+    prepare()
+    after = objects()
+    assert {n: after[n] - before[n] for n in nodes if after[n] > before[n] + 10} == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import enum
 import io
 import pdb
@@ -16,6 +17,7 @@ import pytest
 import cutile as ct
 from cutile import interp, settings
 from cutile.errors import Span
+from cutile.interp.codegen import py_ast
 from cutile.ir.nodes import Frame, Region, Return, Value
 from cutile.ops._op import OpDef
 from tests.interp.ir_programs import I32, Code
@@ -284,3 +286,20 @@ def test_calls_nest_a_thousand_deep(schedule, capsys):
     interp.run(c.kernel(), (3,), [], schedule=schedule)
     assert capsys.readouterr().out == "r 0\nr 2\nr 4\n"
     assert sys.getrecursionlimit() == limit
+
+
+def test_nodes_at_one_place_share_their_position():
+    stmt = py_ast.assign(["a", "b"], py_ast.call(py_ast.load("f"), [py_ast.constant(1)], [("k", py_ast.load("x"))]))
+    py_ast.set_position(stmt, (3, 4, 3, 9))
+    nodes = [n for n in ast.walk(stmt) if "lineno" in n._attributes]
+    assert len({id(n.__dict__) for n in nodes}) == 1
+    assert {(n.lineno, n.col_offset, n.end_lineno, n.end_col_offset) for n in nodes} == {(3, 4, 3, 9)}
+
+
+def test_a_position_is_given_to_one_statement_only():
+    first, second = (py_ast.set_position(py_ast.assign([name], py_ast.load("x")), py_ast.NO_POSITION)
+                     for name in "ab")
+    written = py_ast.set_position(py_ast.assign(["c"], py_ast.load("x")), (3, 4, 3, 9))
+    py_ast.inherit_position([first, written, second])
+    assert [s.lineno for s in (first, written, second)] == [3, 3, -1]
+    assert py_ast.Name("x", ast.Load()).lineno == -1
