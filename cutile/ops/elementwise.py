@@ -27,14 +27,12 @@ from cutile.ir.terms import (
     is_tile,
 )
 from cutile.ir.walk import walk
-from cutile.ops import create, debug, shape
+from cutile.ops import debug
 from cutile.ops._arguments import invalid, is_none, refuse
 from cutile.ops._op import ATOMIC, ELEMENTS, OFFSETS, PURE, READ, OpDef, op
 from cutile.ops._promotion import broadcast, broadcast_arg, common_shape, value_of
 from cutile.ops.compare import as_bool
 from cutile.types import TileType, tile_type
-
-MOVING = frozenset({shape.reshape, shape.broadcast_to, create.full})  # on a scalar they give the scalar
 
 
 def _rule(b: Builder, op: OpDef, func: Term, x: Term, mask: Term) -> Term:
@@ -102,7 +100,7 @@ def _refusal(n: Op) -> TileError | None:
     if (tile := next((t for t in tiles if t.shape), None)) is not None:
         return TileTypeError(f"an element function sees single elements, and {name}() works on a {tile.describe()} "
                              f"here", help="pass the tile as an argument of the element function")
-    if not (n.op.effect in (READ, ATOMIC) or n.op.elementwise or n.op in MOVING or _same_everywhere(n)):
+    if not (n.op.effect in (READ, ATOMIC) or n.op.elementwise or _same_everywhere(n)):
         return TileSyntaxError(f"{name}() cannot be used inside an element function, which sees single elements",
                                help="do it before, and use the result in the function")
     return None

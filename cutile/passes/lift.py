@@ -41,7 +41,7 @@ from cutile.ir.walk import rewrite, walk
 from cutile.ops import arithmetic, bits, compare, convert, create, debug, reduce, select, shape
 from cutile.ops._constants import encode
 from cutile.ops._op import ATOMIC, PURE, READ, OpDef
-from cutile.ops.elementwise import MOVING, elementwise
+from cutile.ops.elementwise import elementwise
 from cutile.passes.flatten_frames import flatten_frames
 from cutile.passes.structured_exits import has_break
 from cutile.types import TileType
@@ -196,9 +196,6 @@ class _Lifting:
 
     def op(self, n: Op, mask: Mask) -> None:
         if n.op is debug.breakpoint:
-            return
-        if n.op in MOVING:
-            self.values[n.results[0]] = self.get(n.operands[0])
             return
         operands, layout = tuple(map(self.get, n.operands)), n.layout
         guarded = mask is not None and (n.op.effect in (READ, ATOMIC) or _harmless(n) is not None)

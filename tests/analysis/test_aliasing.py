@@ -119,7 +119,7 @@ def test_classes_of_memory():
 
 def added(a):
     ct.atomic_add(a, 0, 1.0)
-    ct.atomic_add(a, 1, 1.0)
+    ct.atomic_cas(a, 1, 1.0, 2.0)
 
 
 def compared(a):

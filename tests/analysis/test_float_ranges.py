@@ -132,6 +132,8 @@ def range_of(expression: str) -> Range:
     ("ct.sum(v2, axis=0, keepdims=True)", Range(0, 17, False, True)),
     ("ct.min(v1, axis=1, keepdims=True)", Range(-24, 17, True, True)),
     ("ct.full((4, 8), 0.0, ct.float32)", Range(0, 0, False, False)),
+    ("ct.full((4, 8), 0.75, ct.float32)", Range(-2, 0, False, False, -1)),
+    ("ct.full((4, 8), -6.0, ct.float32)", Range(1, 3, False, True)),
     ("ct.exp(v1)", Range(-149, 128, True, False)),
     ("ct.exp(v0 - ct.max(v0, axis=1, keepdims=True))", Range(-149, 1, False, False)),
     ("ct.sum(ct.exp(v0 - ct.max(v0, axis=1, keepdims=True)), axis=1, keepdims=True)",

@@ -125,7 +125,8 @@ class Launch:
     ("ct.bid(0)", (0, 3)), ("ct.num_blocks(0)", (2, 4)), ("a.shape[0]", (33, 33)), ("ct.num_tiles(a, 0, 8)", (5, 5)),
     ("ct.num_tiles(m, 0, (4, 2), order=(1, 0))", (1, 1)), ("ct.num_tiles(m, 0, (4, 2))", (6, 6)),
     ("a.tiled_view(8).num_tiles(0)", (5, 5)), ("a.tiled_view(8, traversal_steps=16).num_tiles(0)", (3, 3)),
-    ("len(arrays)", (2, 2)), ("arrays[0].shape[0]", (7, 20)), ("a.slice(0, n, n + 6).shape[0]", (0, INT32[1])),
+    ("ct.num_tiles(arrays[0], 0, 8)", (1, 3)), ("len(arrays)", (2, 2)), ("arrays[0].shape[0]", (7, 20)),
+    ("a.slice(0, n, n + 6).shape[0]", (0, INT32[1])),
     ("a.strides[0]", INT32), ("n", INT32), ("n + 1", INT32), ("(ct.bid(0) + 1) * ct.num_blocks(0)", (2, 16)),
 ])
 def test_what_a_launch_says(expression, want):

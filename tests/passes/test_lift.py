@@ -283,6 +283,19 @@ def test_divisors_are_chosen_by_the_mask():
     assert divisors_of(lifted(kernel, AI, I32)) == ["where", "where"]
 
 
+@pytest.mark.parametrize("f, checks", [
+    (lambda o, v: ct.atomic_add(o, v, 1, check_bounds=False), False),
+    (lambda o, v: ct.atomic_add(o, v, 1, check_bounds=False) if v > 0 else v, True),
+    (lambda o, v: ct.atomic_add(o, v, 1) if v > 0 else v, True)], ids=["all", "some", "checked"])
+def test_atomics_of_some_elements_check_bounds(f, checks):
+    """The others have an index out of range."""
+    def kernel(a, o):
+        ct.store(a, (0,), ct.elementwise(lambda v: f(o, v))(ct.load(a, (0,), (16,))))
+
+    (made,) = [n for n in walk(lifted(kernel, AI, AI).body) if isinstance(n, Op) and n.op is ct.atomic_add]
+    assert made.attrs["check_bounds"] is checks
+
+
 @pytest.mark.parametrize("schedule", ["batch", "block"])
 def test_loads_are_masked(schedule, monkeypatch):
     """An index out of range in the side that is not taken is neither read nor reported."""

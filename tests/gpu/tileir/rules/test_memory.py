@@ -75,6 +75,16 @@ def test_strides_of_views(stride, low, shown, wide):
     assert ("exti" in found) is wide
 
 
+@pytest.mark.parametrize("stride, times", [(1, 0), (2, 1), (3, 1), (None, 1)])
+def test_a_slice_begins_its_start_times_the_stride_ahead(stride, times):
+    def kernel(a, n):
+        x = a.slice(0, n, 100)
+        ct.store(x, (0, 0), ct.zeros((1, 8), ct.float32))
+
+    facts = ArrayFacts((None, None), (stride, 1), (1, 1), (1, 1), (0, 0), 16, (), False)
+    assert ops(kernel, A2, I32, facts=[facts, None]).count("muli") == times
+
+
 @needs_tool
 @pytest.mark.parametrize("stride, shown", [(2**31 - 1, "2147483647"), (2**31, "?"), (2**40, "?")])
 def test_strides_of_2_to_the_31_and_more_are_no_constants(stride, shown):
