@@ -60,9 +60,13 @@ class Adapter:
     def launch(self, grid: tuple[int, ...], kernel: Any, args: Sequence[Any]) -> None:
         """Run a kernel on NumPy arrays, lists of them, tuples and scalars; results are in the arrays afterwards."""
         moved: dict[int, tuple[Any, np.ndarray]] = {}
-        self.ct.launch(self.stream(), grid, kernel, self.moved(tuple(args), moved))
+        self.queue(grid, kernel, self.moved(tuple(args), moved))
         for argument, original in moved.values():
             self.to_host(argument, original)
+
+    def queue(self, grid: tuple[int, ...], kernel: Any, args: tuple) -> None:
+        """Launch a kernel on arguments as the implementation takes them."""
+        self.ct.launch(self.stream(), grid, kernel, args)
 
     def moved(self, x: Any, done: dict[int, tuple[Any, np.ndarray]]) -> Any:
         """An argument as the implementation takes it. `done` has what was moved so far, by id, each with its origin."""

@@ -10,6 +10,7 @@ KNOWN = {
     "cutile:interp": "conformance.adapters.cutile_interp:Interp",
     "cutile:torch": "conformance.adapters.cutile_torch:Torch",
     "cutile:gpu": "conformance.adapters.cutile_gpu:Gpu",
+    "cutile:prepared": "conformance.adapters.cutile_gpu:Prepared",
     "cuda.tile": "conformance.adapters.cuda_tile:CudaTile",
     "cuda.tile:export": "conformance.adapters.cuda_tile:WithoutGpu",
     "cutile:acceptance": "conformance.adapters.acceptance:Cutile",

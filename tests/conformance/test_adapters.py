@@ -12,7 +12,7 @@ import pytest
 import cutile as ct
 from conformance.adapters import dlpack
 from conformance.adapters.cuda_tile import CudaTile
-from conformance.adapters.cutile_gpu import Gpu
+from conformance.adapters.cutile_gpu import Gpu, Prepared
 from conformance.adapters.device import CuPy, NoArray, Torch, driver_version
 from cutile import settings
 from cutile.gpu import driver as drivers
@@ -109,6 +109,18 @@ def test_dtypes_and_views(gpu, dtype):
         gpu.launch((1,), copy, (x, y[::-2]))
         assert y[::-2][:4].tobytes() == x.tobytes() and not y[1::2].any()
     assert gpu.stream().waited == 3
+
+
+def test_prepared_launches(monkeypatch):
+    """Results come from a launch by ct.prepare, not from ct.launch."""
+    monkeypatch.setitem(sys.modules, "cupy", stand_ins(Stream())[0])
+    monkeypatch.setattr(drivers, "_driver", FakeDriver().start())
+    monkeypatch.setattr(ct, "launch", None)
+    x, y = np.arange(4, dtype=np.int32), np.zeros(4, np.int32)
+    with settings.override(BACKEND="interp"):
+        gpu = Prepared()
+        gpu.launch((1,), copy, (x, y))
+    assert y.tolist() == [0, 1, 2, 3] and gpu.stream().waited == 1
 
 
 def test_an_array_given_twice_is_one(gpu):
