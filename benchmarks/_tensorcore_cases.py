@@ -171,13 +171,19 @@ def grouped(new, dtype: str, sizes: Sequence[int], n: int, k: int, space=GROUPED
 
 # kernel, tile of queries and of keys, occupancy, warps
 FORWARD = (("forward_ahead", 64, 128, 2, None), ("forward", 128, 128, 1, 8), ("forward_pairs", 128, 128, 1, 8),
-           ("forward_pairs", 64, 128, 2, None), ("forward", 128, 64, 2, 8), ("forward", 64, 128, 2, None),
+           ("forward_halves", 128, 64, 2, 4), ("forward", 128, 64, 2, 8), ("forward", 64, 128, 2, None),
            ("forward_pairs", 64, 64, 2, None))
 # tile of queries and of keys, occupancy, warps
 BACKWARD = ((64, 128, 1, 8), (128, 64, 2, None), (64, 128, 2, None), (128, 128, 1, 8), (64, 64, 2, None),
             (128, 64, 1, 8), (128, 128, 2, 8))
 # splits, occupancy
 DECODE = ((1, None), (1, 4), (2, 3), (2, 4), (4, 3), (4, 4))
+
+
+def by_tiles(length: int, tile: int, heads: int, batch: int, causal: bool) -> tuple[int, int, int]:
+    """The grid of `grid_of` in examples/flash_attention.py."""
+    tiles = ct.cdiv(length, tile)
+    return (heads, tiles, batch) if causal else (tiles, heads, batch)
 
 
 def attention(new, batch: int, heads: int, kv_heads: int, length: int, d: int, causal: bool, space=FORWARD) -> Case:
@@ -187,7 +193,7 @@ def attention(new, batch: int, heads: int, kv_heads: int, length: int, d: int, c
 
     def launches(config) -> list[Launch]:
         kernel, tm, tn, occupancy, warps = config
-        return [Launch("flash_attention", kernel, (ct.cdiv(length, tm), heads, batch),
+        return [Launch("flash_attention", kernel, by_tiles(length, tm, heads, batch, causal),
                        (q, k, v, out, lse, scale, heads // kv_heads, tm, tn, d, causal),
                        hints(occupancy=occupancy, warps=warps))]
 
@@ -215,12 +221,12 @@ def backward(new, batch: int, heads: int, length: int, d: int, causal: bool, spa
                        (out, dout, delta, config, d))]
 
     def keys(config) -> list[Launch]:
-        return [Launch("flash_attention", "backward_keys", (ct.cdiv(length, config[1]), heads, batch),
+        return [Launch("flash_attention", "backward_keys", by_tiles(length, config[1], heads, batch, causal),
                        (q, k, v, dout, lse, delta, dk, dv, *constants(config)),
                        hints(occupancy=config[2], warps=config[3]))]
 
     def queries(config) -> list[Launch]:
-        return [Launch("flash_attention", "backward_queries", (ct.cdiv(length, config[0]), heads, batch),
+        return [Launch("flash_attention", "backward_queries", by_tiles(length, config[0], heads, batch, causal),
                        (q, k, v, dout, lse, delta, dq, *constants(config)),
                        hints(occupancy=config[2], warps=config[3]))]
 

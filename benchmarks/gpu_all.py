@@ -1,6 +1,6 @@
 """Everything that is measured on a GPU: python benchmarks/gpu_all.py [FOLDER]
 
-Runs the benchmarks one after another, each within its share of eight minutes, and shows what they print. FOLDER
+Runs the benchmarks one after another, each within its share of seven minutes, and shows what they print. FOLDER
 (default: gpu_figures) gets that as text, the figures as JSON where a benchmark writes them, and `summary.json` with
 the machine, the versions, and which benchmarks passed. Needs what they need: a GPU, PyTorch, cutile's gpu extra.
 `cuda.tile` and CuPy take part where they are installed. The exit status is 1 if one of them fails or takes too long.
@@ -23,7 +23,7 @@ PACKAGES = ("cutile", "torch", "triton", "cupy-cuda13x", "cuda-tile", "nvidia-cu
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A script with its arguments; `share` is in seconds. The shares add up to less than eight minutes."""
+    """A script with its arguments; `share` is in seconds. The shares add up to seven minutes."""
 
     script: str
     share: int
@@ -31,8 +31,8 @@ class Benchmark:
     json: bool = False
 
 
-BENCHMARKS = (Benchmark("gpu_launch.py", 30), Benchmark("membound.py", 200, json=True),
-              Benchmark("tensorcore.py", 240, ("--first", "6"), json=True))
+BENCHMARKS = (Benchmark("gpu_launch.py", 30), Benchmark("membound.py", 190, json=True),
+              Benchmark("tensorcore.py", 200, ("--first", "6"), json=True))
 
 
 def run(b: Benchmark, folder: Path) -> dict:

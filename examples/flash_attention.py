@@ -16,6 +16,30 @@ Int = ct.Constant[int]
 Bool = ct.Constant[bool]
 
 
+def block(CAUSAL: bool):
+    """The tile, head and batch of this block; the grid is `grid_of`.
+
+    Blocks start in the order of their numbers, so that neighbours read the same keys. In causal attention tiles differ
+    in work: there the tiles with the most start first, in all heads, and those with the least fill the gaps at the end.
+    """
+    if CAUSAL:
+        return ct.bid(1), ct.bid(0), ct.bid(2)
+    return ct.bid(0), ct.bid(1), ct.bid(2)
+
+
+def grid_of(length, T, heads, batch, causal):
+    """A block for each tile of T rows of each head."""
+    return (heads, ct.cdiv(length, T), batch) if causal else (ct.cdiv(length, T), heads, batch)
+
+
+def queries_of(CAUSAL: bool):
+    """`block` for tiles of queries, of which the last have the most to do."""
+    i, head, batch = block(CAUSAL)
+    if CAUSAL:
+        i = ct.num_blocks(1) - 1 - i
+    return i, head, batch
+
+
 def rows_of(x, batch, head, i, T, D):
     """Rows i * T to (i + 1) * T of one head, as a matrix. Beyond the end they are zero."""
     return ct.load(x, (batch, head, i, 0), (1, 1, T, D), padding_mode=ZERO).reshape((T, D))
@@ -52,12 +76,18 @@ def eighths(p):
     return ct.sum(p.reshape((p.shape[0], p.shape[1] // 8, 8)), axis=1)
 
 
-def attend(score, values, top, total, acc, factor):
-    """Take the scores of more keys into the softmax so far: see `forward` for top, total and acc."""
+def weights(score, top, total, factor):
+    """Weights of keys by their scores, how what was added up before shrinks, and the new top and total."""
     new_top = ct.maximum(top, ct.max(score, axis=1, keepdims=True) * factor)
     p = ct.exp2(score * factor - new_top, flush_to_zero=True)
     shrink = ct.exp2(top - new_top, flush_to_zero=True)
-    return new_top, total * shrink + eighths(p), ct.mma(p.astype(values.dtype), values, acc * shrink)
+    return p, shrink, new_top, total * shrink + eighths(p)
+
+
+def attend(score, values, top, total, acc, factor):
+    """Take the scores of more keys into the softmax so far: see `forward` for top, total and acc."""
+    p, shrink, new_top, new_total = weights(score, top, total, factor)
+    return new_top, new_total, ct.mma(p.astype(values.dtype), values, acc * shrink)
 
 
 def finish(out, lse, batch, head, i, top, total, acc, TM, D):
@@ -71,12 +101,9 @@ def forward(q, k, v, out, lse, scale: float, group: Int, TM: Int, TN: Int, D: In
     """TM queries of a head against the keys that they may attend to, TN keys at a time.
 
     Only tiles that a limit cuts are masked: the diagonal, the end of the keys. Tiles above the diagonal are skipped.
-    Blocks of causal attention start with the last queries, which have the most to do.
     lse: for the backward pass, the logarithm to base 2 of the sum of 2**score, scores in units of log 2.
     """
-    i, head, batch = ct.bid(0), ct.bid(1), ct.bid(2)
-    if CAUSAL:
-        i = ct.num_blocks(0) - 1 - i
+    i, head, batch = queries_of(CAUSAL)
     length, of, factor = k.shape[2], head // group, scale * LOG2_E
     query, row = rows_of(q, batch, head, i, TM, D), numbers(i, TM)[:, None]
 
@@ -95,9 +122,7 @@ def forward(q, k, v, out, lse, scale: float, group: Int, TM: Int, TN: Int, D: In
 @ct.kernel
 def forward_ahead(q, k, v, out, lse, scale: float, group: Int, TM: Int, TN: Int, D: Int, CAUSAL: Bool):
     """`forward` in another order: tensor cores compute the scores of the next keys during the softmax of these."""
-    i, head, batch = ct.bid(0), ct.bid(1), ct.bid(2)
-    if CAUSAL:
-        i = ct.num_blocks(0) - 1 - i
+    i, head, batch = queries_of(CAUSAL)
     length, of, factor = k.shape[2], head // group, scale * LOG2_E
     query, row = rows_of(q, batch, head, i, TM, D), numbers(i, TM)[:, None]
 
@@ -121,9 +146,7 @@ def forward_ahead(q, k, v, out, lse, scale: float, group: Int, TM: Int, TN: Int,
 @ct.kernel
 def forward_pairs(q, k, v, out, lse, scale: float, group: Int, TM: Int, TN: Int, D: Int, CAUSAL: Bool):
     """`forward` with two tiles of keys at a time: tensor cores weight the values of one during the other's softmax."""
-    i, head, batch = ct.bid(0), ct.bid(1), ct.bid(2)
-    if CAUSAL:
-        i = ct.num_blocks(0) - 1 - i
+    i, head, batch = queries_of(CAUSAL)
     length, of, factor = k.shape[2], head // group, scale * LOG2_E
     query, row = rows_of(q, batch, head, i, TM, D), numbers(i, TM)[:, None]
 
@@ -147,6 +170,36 @@ def forward_pairs(q, k, v, out, lse, scale: float, group: Int, TM: Int, TN: Int,
 
 
 @ct.kernel
+def forward_halves(q, k, v, out, lse, scale: float, group: Int, TM: Int, TN: Int, D: Int, CAUSAL: Bool):
+    """`forward` with the queries in two halves, which share the keys: tensor cores work for one half during the
+    softmax of the other.
+    """
+    i, head, batch = queries_of(CAUSAL)
+    length, of, factor, H = k.shape[2], head // group, scale * LOG2_E, TM // 2
+    upper, lower = rows_of(q, batch, head, 2 * i, H, D), rows_of(q, batch, head, 2 * i + 1, H, D)
+    row, below = numbers(2 * i, H)[:, None], numbers(2 * i + 1, H)[:, None]
+
+    top, total = ct.full((H, 1), -math.inf, ct.float32), ct.zeros((H, 8), ct.float32)
+    low_top, low_total = top, total
+    acc = low_acc = ct.zeros((H, D), ct.float32)
+    whole, steps = limits(i, length, TM, TN, CAUSAL)
+    for j in range(steps):
+        keys = columns_of(k, batch, of, j, TN, D)
+        score, low_score = scores(upper, keys), scores(lower, keys)
+        if j >= whole:
+            col = numbers(j, TN)[None, :]
+            score = ct.where(seen(row, col, length, CAUSAL), score, -math.inf)
+            low_score = ct.where(seen(below, col, length, CAUSAL), low_score, -math.inf)
+        values = rows_of(v, batch, of, j, TN, D)
+        p, shrink, top, total = weights(score, top, total, factor)
+        acc = ct.mma(p.astype(values.dtype), values, acc * shrink)
+        p, shrink, low_top, low_total = weights(low_score, low_top, low_total, factor)
+        low_acc = ct.mma(p.astype(values.dtype), values, low_acc * shrink)
+    finish(out, lse, batch, head, 2 * i, top, total, acc, H, D)
+    finish(out, lse, batch, head, 2 * i + 1, low_top, low_total, low_acc, H, D)
+
+
+@ct.kernel
 def backward_rows(out, dout, delta, TM: Int, D: Int):
     """delta = the sum of out * dout along a row: what softmax's derivative subtracts."""
     i, head, batch = ct.bid(0), ct.bid(1), ct.bid(2)
@@ -160,7 +213,7 @@ def backward_keys(q, k, v, dout, lse, delta, dk, dv, scale: float, group: Int, T
 
     Scores are computed transposed, (TN, TM), so that they can be the left operand of the products that follow.
     """
-    j, head, batch = ct.bid(0), ct.bid(1), ct.bid(2)
+    j, head, batch = block(CAUSAL)
     count = ct.cdiv(q.shape[2], TM)
     keys, values = rows_of(k, batch, head, j, TN, D), rows_of(v, batch, head, j, TN, D)
     col = numbers(j, TN)[:, None]
@@ -187,9 +240,7 @@ def backward_keys(q, k, v, dout, lse, delta, dk, dv, scale: float, group: Int, T
 @ct.kernel
 def backward_queries(q, k, v, dout, lse, delta, dq, scale: float, group: Int, TM: Int, TN: Int, D: Int, CAUSAL: Bool):
     """dq of TM queries: a sum over the keys that they see, TN at a time."""
-    i, head, batch = ct.bid(0), ct.bid(1), ct.bid(2)
-    if CAUSAL:
-        i = ct.num_blocks(0) - 1 - i
+    i, head, batch = queries_of(CAUSAL)
     length = k.shape[2]
     query, do = rows_of(q, batch, head, i, TM, D), rows_of(dout, batch, head, i, TM, D)
     top = ct.load(lse, (batch, head, i), (1, 1, TM), padding_mode=ct.PaddingMode.POS_INF).reshape((TM, 1))
@@ -245,7 +296,7 @@ def main():
         k, v = rng.standard_normal((2, batch, kv_heads, length, d)).astype(np.float16)
         out, dq, dk, dv = map(np.empty_like, (q, q, k, k))
         lse, delta = np.empty((2, batch, heads, length), np.float32)
-        grid, grid_keys = (ct.cdiv(length, TM), heads, batch), (ct.cdiv(length, TN), kv_heads, batch)
+        grid, grid_keys = (grid_of(length, TM, heads, batch, causal), grid_of(length, TN, kv_heads, batch, causal))
         scale, group = 1 / math.sqrt(d), heads // kv_heads
         constants = (scale, group, TM, TN, d, causal)
         want = reference(q, k, v, dout, scale, causal)
@@ -255,7 +306,7 @@ def main():
         allowed = [size * 2.1 * 2**-11 + 2**-18 for _, size in want]
         rows.append(check(f"flash attention f16, {name}", grid, (TM, TN, d), watch, (out, want[0][0], allowed[0])))
         with timed() as watch:
-            ct.launch(None, grid, backward_rows, (out, dout, delta, TM, d))
+            ct.launch(None, grid_of(length, TM, heads, batch, False), backward_rows, (out, dout, delta, TM, d))
             ct.launch(None, grid_keys, backward_keys, (q, k, v, dout, lse, delta, dk, dv, *constants))
             ct.launch(None, grid, backward_queries, (q, k, v, dout, lse, delta, dq, *constants))
         rows.append(check(f"its backward, {name}", grid_keys, (TM, TN, d), watch,

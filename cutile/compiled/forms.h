@@ -6,7 +6,9 @@
 #ifndef CUTILE_FORMS_H
 #define CUTILE_FORMS_H
 
+#ifndef Py_GIL_DISABLED /* setup.py defines it for free-threaded Pythons, which have no stable ABI */
 #define Py_LIMITED_API 0x030B0000
+#endif
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <float.h>

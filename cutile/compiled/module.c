@@ -2,6 +2,12 @@
 
 #include "loop.h"
 
+#ifdef Py_GIL_DISABLED
+#define NEEDS_NO_GIL(module) PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED)
+#else
+#define NEEDS_NO_GIL(module) 0
+#endif
+
 /* Adds a function to a dict, which gets the data in a capsule. */
 int add_form(PyObject *forms, const char *name, PyMethodDef *method, const void *data)
 {
@@ -27,7 +33,7 @@ static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_forms", .
 PyMODINIT_FUNC PyInit__forms(void)
 {
     PyObject *m = PyModule_Create(&module), *forms = PyDict_New();
-    if (m == NULL || forms == NULL || !fill(forms) || PyModule_AddObjectRef(m, "FORMS", forms) < 0)
+    if (m == NULL || NEEDS_NO_GIL(m) < 0 || forms == NULL || !fill(forms) || PyModule_AddObjectRef(m, "FORMS", forms) < 0)
         Py_CLEAR(m);
     Py_XDECREF(forms);
     return m;

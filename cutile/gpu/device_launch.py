@@ -207,7 +207,7 @@ class DeviceLaunch:
             self._chosen.clear()
 
     @property
-    def choices(self) -> bytearray | None:
+    def choices(self) -> list[bytes] | None:
         """Which function runs for a grid, as runtime/_launcher.c takes it; None where it is always the same."""
         return self._chosen.table if self.variants else None
 

@@ -13,34 +13,35 @@ _FEWEST = 8  # slots
 class GridFunctions(dict[tuple[int, int, int], Any]):
     """Functions by grid, at most LIMIT, added by `keep`.
 
-    table  the same for runtime/_launcher.c: a hash table with open addressing, of which at most half the slots are
-           taken. Their number is a power of two.
-    Reading needs only the GIL; changing needs a lock of the caller.
+    table  a list with the same for runtime/_launcher.c: bytes of a hash table with open addressing, of which at most
+           half the slots are taken. Their number is a power of two. A change puts other bytes there.
+    Threads may read at any time; changing needs a lock of the caller.
     """
 
     __slots__ = ("table",)
 
     def __init__(self) -> None:
         super().__init__()
-        self.table = bytearray()
+        self.table = [b""]
 
     def clear(self) -> None:
         super().clear()
-        self.table.clear()
+        self.table[0] = b""
 
     def keep(self, grid: tuple[int, int, int], function: Any) -> None:
         if len(self) >= LIMIT:
             self.clear()
         self[grid] = function
-        slots = len(self.table) // _ENTRY.size
+        slots = len(self.table[0]) // _ENTRY.size
         if 2 * len(self) <= slots:
-            _enter(self.table, slots, grid, int(function))
-            return
-        slots = max(2 * slots, _FEWEST)
-        table = bytearray(slots * _ENTRY.size)
-        for one, chosen in self.items():
-            _enter(table, slots, one, int(chosen))
-        self.table[:] = table
+            table = bytearray(self.table[0])
+            _enter(table, slots, grid, int(function))
+        else:
+            slots = max(2 * slots, _FEWEST)
+            table = bytearray(slots * _ENTRY.size)
+            for one, chosen in self.items():
+                _enter(table, slots, one, int(chosen))
+        self.table[0] = bytes(table)
 
 
 def _enter(table: bytearray, slots: int, grid: tuple[int, int, int], function: int) -> None:

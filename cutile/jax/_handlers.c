@@ -5,7 +5,9 @@
    exported, and nothing in Python is asked on a GPU. XLA calls from several threads at once, without the GIL.
 */
 
+#ifndef Py_GIL_DISABLED /* setup.py defines it for free-threaded Pythons, which have no stable ABI */
 #define Py_LIMITED_API 0x030B0000
+#endif
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdio.h>
@@ -405,7 +407,7 @@ static FfiError *launch_on_gpu(FfiCall *call)
 
 /* ---------------------------------------------------------------- the interpreter */
 
-static PyObject *interpreter; /* run(attributes, buffers) of cutile/jax/host.py */
+static PyObject *interpreter; /* run(attributes, buffers) of cutile/jax/host.py; `gate` is its lock, too */
 
 /* A thread that asks for the GIL while Python ends never comes back, and XLA waits for its threads before the process
    ends. So calls are counted, and refused once Python is about to end (ending.py), except those of the thread that ends
@@ -513,8 +515,12 @@ static FfiError *run_on_cpu(FfiCall *call)
         return refuse(call, FFI_FAILED_PRECONDITION, "kernels on a CPU run in Python, which ends: register functions "
                                                      "for atexit that call kernels after importing cutile.jax");
     PyGILState_STATE state = PyGILState_Ensure();
+    PyThread_acquire_lock(gate, WAIT_LOCK);
+    PyObject *run = Py_NewRef(interpreter);
+    PyThread_release_lock(gate);
     PyObject *attributes = attributes_of(call), *buffers = attributes == NULL ? NULL : buffers_of(call);
-    PyObject *answer = buffers == NULL ? NULL : PyObject_CallFunctionObjArgs(interpreter, attributes, buffers, NULL);
+    PyObject *answer = buffers == NULL ? NULL : PyObject_CallFunctionObjArgs(run, attributes, buffers, NULL);
+    Py_DECREF(run);
     Py_XDECREF(attributes);
     Py_XDECREF(buffers);
     if (answer == NULL)
@@ -529,8 +535,10 @@ static FfiError *run_on_cpu(FfiCall *call)
 
 static PyObject *set_interpreter(PyObject *self, PyObject *function)
 {
+    PyThread_acquire_lock(gate, WAIT_LOCK);
     PyObject *before = interpreter;
     interpreter = Py_NewRef(function);
+    PyThread_release_lock(gate);
     Py_XDECREF(before);
     Py_RETURN_NONE;
 }
@@ -553,6 +561,10 @@ PyMODINIT_FUNC PyInit__handlers(void)
     PyObject *m = PyModule_Create(&module);
     PyObject *gpu = PyCapsule_New((void *)launch_on_gpu, NULL, NULL);
     PyObject *cpu = PyCapsule_New((void *)run_on_cpu, NULL, NULL);
+#ifdef Py_GIL_DISABLED
+    if (m != NULL && PyUnstable_Module_SetGIL(m, Py_MOD_GIL_NOT_USED) < 0)
+        Py_CLEAR(m);
+#endif
     int ok = m != NULL && gpu != NULL && cpu != NULL && PyModule_AddObjectRef(m, "launch_on_gpu", gpu) == 0
         && PyModule_AddObjectRef(m, "run_on_cpu", cpu) == 0
         && PyModule_AddIntConstant(m, "PARAMETERS", PARAMETERS) == 0 && PyModule_AddIntConstant(m, "AXES", AXES) == 0;

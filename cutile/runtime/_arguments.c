@@ -46,6 +46,7 @@ static const char *const field_names[FIELDS] = {"data", "dtype", "size", "ndim",
                                                 "ptr", "device_id"}; /* from PTR on they are those of `data` */
 static Field fields[FIELDS];
 static PyObject *memory_type; /* the class of `data`; NULL as long as the fields are not known */
+static Mutex libraries;       /* of what torch_shims and cupy_fields write, before anything is read by it */
 static PyObject *one, *two;   /* as numbers; CPython has small ones once, but nothing relies on it */
 
 static PyObject *n_data, *n_ptr, *n_device_id, *n_dtype, *n_shape, *n_strides, *n_is_cuda, *n_data_ptr, *n_stride,
@@ -81,9 +82,10 @@ static int taken_ints(Reading *r, PyObject *o)
     Py_ssize_t n = !ok ? 0 : is_list ? PyList_Size(o) : PyTuple_Size(o);
     ok = ok && part(r, (uint64_t)n);
     for (Py_ssize_t i = 0; ok && i < n; i++) {
-        PyObject *item = is_list ? PyList_GetItem(o, i) : PyTuple_GetItem(o, i);
+        PyObject *item = is_list ? item_at(o, i) : Py_XNewRef(PyTuple_GetItem(o, i));
         uint64_t size = item != NULL && PyLong_Check(item) ? (uint64_t)PyLong_AsLongLong(item) : 0;
         ok = item != NULL && PyLong_Check(item) && PyErr_Occurred() == NULL && part(r, size);
+        Py_XDECREF(item);
     }
     Py_XDECREF(o);
     return ok;
@@ -142,15 +144,25 @@ static int read_shim(Reading *r, PyObject *t)
 PyObject *torch_shims(PyObject *self, PyObject *args)
 {
     PyObject *addresses;
+    uintptr_t found[SHIMS];
     unsigned long long word;
-    if (!PyArg_ParseTuple(args, "O!nKii", &PyTuple_Type, &addresses, &place, &word, &on_cpu, &on_gpu))
+    Py_ssize_t at;
+    int cpu, gpu;
+    if (!PyArg_ParseTuple(args, "O!nKii", &PyTuple_Type, &addresses, &at, &word, &cpu, &gpu))
         return NULL;
     if (PyTuple_Size(addresses) != SHIMS)
         return PyErr_Format(PyExc_ValueError, "torch_shims() takes the addresses of %d functions", SHIMS);
-    plain = (uintptr_t)word;
     for (Py_ssize_t i = 0; i < SHIMS; i++)
-        shims[i] = (uintptr_t)PyLong_AsUnsignedLongLong(PyTuple_GetItem(addresses, i));
-    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+        found[i] = (uintptr_t)PyLong_AsUnsignedLongLong(PyTuple_GetItem(addresses, i));
+    if (PyErr_Occurred())
+        return NULL;
+    LOCK(&libraries);
+    if (memcmp(shims, found, sizeof shims) != 0 || place != at || plain != word || on_cpu != cpu || on_gpu != gpu) {
+        memcpy(shims, found, sizeof shims);
+        place = at, plain = (uintptr_t)word, on_cpu = cpu, on_gpu = gpu;
+    }
+    UNLOCK(&libraries);
+    Py_RETURN_NONE;
 }
 
 /* A tensor of PyTorch as the library itself lends it to C code. */
@@ -296,9 +308,14 @@ PyObject *cupy_fields(PyObject *self, PyObject *args)
         if (found[i].get == NULL)
             return Py_NewRef(Py_False);
     }
-    memcpy(fields, found, sizeof fields);
-    PyObject *before = memory_type;
-    memory_type = Py_NewRef(memory);
+    PyObject *before = NULL;
+    LOCK(&libraries);
+    if (memory_type != memory || memcmp(fields, found, sizeof fields) != 0) {
+        memcpy(fields, found, sizeof fields);
+        before = memory_type;
+        memory_type = Py_NewRef(memory);
+    }
+    UNLOCK(&libraries);
     Py_XDECREF(before);
     return Py_NewRef(Py_True);
 }
@@ -335,9 +352,10 @@ int read_argument(Reading *r, PyObject *o, PyObject *kinds)
 {
     PyObject *cls = (PyObject *)Py_TYPE(o);
     if (cls != r->cls) { /* often all arrays of a launch have the same class */
-        PyObject *found = PyDict_GetItemWithError(kinds, cls);
+        PyObject *found = item_of(kinds, cls);
         r->kind = found == NULL ? 0 : PyLong_AsUnsignedLongLong(found);
         r->cls = cls;
+        Py_XDECREF(found);
     }
     r->arguments[r->n_values < VALUES ? r->n_values : 0] = o;
     switch (r->kind) {

@@ -180,7 +180,7 @@ PyObject *cache_call(PyObject *self, PyObject *const *a, Py_ssize_t n)
     start_reading(&r, NULL);
     int known = untouched(c->watch) && read_passed(&r, &holes, a[2], c->constants, c->kinds)
         && (plan = found_in(c, a[1], &r)) != NULL
-        && (entry = Py_XNewRef(PyDict_GetItemWithError(c->entries, PyTuple_GetItem(plan, LAUNCHED)))) != NULL;
+        && (entry = item_of(c->entries, PyTuple_GetItem(plan, LAUNCHED))) != NULL;
     PyObject *out = known ? run_call(c, &r, &holes, plan, entry, a[0], a[2]) : not_here();
     Py_XDECREF(plan);
     Py_XDECREF(entry);
@@ -227,7 +227,6 @@ PyObject *cache_keep_call(PyObject *self, PyObject *const *a, Py_ssize_t n)
     start_reading(&launched, NULL);
     if (call.kept == NULL)
         return NULL;
-    forget_recent(c);
     if (!read_passed(&call, &holes, a[1], c->constants, c->kinds) || holes.count != PyTuple_Size(a[7])
         || !read_all(&launched, a[2], c->constants, c->kinds)
         || call.n_values + holes.count != launched.n_values /* an argument that calls leave out is a launch value */
@@ -239,6 +238,7 @@ PyObject *cache_keep_call(PyObject *self, PyObject *const *a, Py_ssize_t n)
             PyDict_Clear(a[0]);
         if (PyDict_SetItem(a[0], key, plan) == 0)
             out = Py_NewRef(Py_True);
+        forget_recent(c);
     }
     Py_XDECREF(key);
     Py_XDECREF(to);

@@ -55,7 +55,7 @@ int read_grid(PyObject *grid, long limit, unsigned *out)
 static int is_there(PyObject *container, PyObject *key, PyObject *object)
 {
     if (PyDict_CheckExact(container)) {
-        PyObject *item = PyDict_GetItemWithError(container, key);
+        PyObject *item = PyDict_GetItemWithError(container, key); /* lent, but only compared */
         return object == container ? item == NULL : item == object;
     }
     PyObject *found = PyObject_GetAttr(container, key);
@@ -79,19 +79,18 @@ static int unchanged(PyObject *comparisons)
     return YES;
 }
 
-/* Whether it is known which function runs for a grid; `out` stays as it is where that is the record's. choices: None,
-   or a table of gpu/grid_functions.py. */
-static int choose(PyObject *choices, const unsigned *grid, uint64_t *out)
+static int choose_from(PyObject *table, const unsigned *grid, uint64_t *out)
 {
     Choice c;
-    if (choices == Py_None)
-        return YES;
-    const char *table = PyByteArray_AsString(choices);
-    uint32_t slots = (uint32_t)((size_t)PyByteArray_Size(choices) / sizeof c);
+    char *bytes;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(table, &bytes, &size) < 0)
+        return NO;
+    uint32_t slots = (uint32_t)((size_t)size / sizeof c);
     uint32_t hash = grid[0] * 0x9E3779B1u + grid[1] * 0x85EBCA77u + grid[2] * 0xC2B2AE3Du;
     hash ^= hash >> 15;
     for (uint32_t i = 0; i < slots; i++) {
-        memcpy(&c, table + (size_t)((hash + i) & (slots - 1)) * sizeof c, sizeof c);
+        memcpy(&c, bytes + (size_t)((hash + i) & (slots - 1)) * sizeof c, sizeof c);
         if (c.function == 0)
             return NO;
         if (memcmp(c.grid, grid, sizeof c.grid) == 0) {
@@ -100,6 +99,18 @@ static int choose(PyObject *choices, const unsigned *grid, uint64_t *out)
         }
     }
     return NO;
+}
+
+/* Whether it is known which function runs for a grid; `out` stays as it is where that is the record's. choices: None,
+   or a list with a table of gpu/grid_functions.py. */
+static int choose(PyObject *choices, const unsigned *grid, uint64_t *out)
+{
+    if (choices == Py_None)
+        return YES;
+    PyObject *table = item_at(choices, 0);
+    int known = table != NULL && choose_from(table, grid, out);
+    Py_XDECREF(table);
+    return known;
 }
 
 /* The driver's answer, or -1 if the launch is not for here. function: 0 for the record's */
@@ -184,11 +195,12 @@ int untouched(PyObject *watch)
 
 int read_stream(PyObject *stream, PyObject *readers, uint64_t *out)
 {
-    PyObject *reader = PyDict_GetItemWithError(readers, (PyObject *)Py_TYPE(stream)), *number;
+    PyObject *reader = item_of(readers, (PyObject *)Py_TYPE(stream)), *number;
     if (reader == NULL)
         return NO;
     number = PyLong_CheckExact(stream) ? Py_NewRef(stream) : PyObject_CallFunctionObjArgs(reader, stream, NULL);
     *out = number == NULL ? 0 : PyLong_AsUnsignedLongLong(number);
+    Py_DECREF(reader);
     Py_XDECREF(number);
     return PyErr_Occurred() == NULL;
 }
@@ -324,7 +336,7 @@ static PyObject *cache_insert(PyObject *self, PyObject *const *a, Py_ssize_t n)
     LaunchCache *c = (LaunchCache *)self;
     if (n != 7 || !(a[6] == Py_None ? PyDict_CheckExact(a[1]) : PyBytes_CheckExact(a[1]))
         || (a[4] != Py_None && !PyTuple_CheckExact(a[4]))
-        || (a[5] != Py_None && !PyByteArray_CheckExact(a[5])))
+        || (a[5] != Py_None && !PyList_CheckExact(a[5])))
         return PyErr_Format(PyExc_TypeError, "insert() takes arguments, record, comparisons, prepared launch, written, "
                                              "choices, streams");
     Reading r;
@@ -332,7 +344,6 @@ static PyObject *cache_insert(PyObject *self, PyObject *const *a, Py_ssize_t n)
     start_reading(&r, PyList_New(0));
     if (r.kept == NULL)
         return NULL;
-    forget_recent(c);
     if (!read_all(&r, a[0], c->constants, c->kinds))
         out = not_here() == NULL ? NULL : Py_NewRef(Py_False);
     else if ((key = signature_of(&r)) != NULL
@@ -341,6 +352,7 @@ static PyObject *cache_insert(PyObject *self, PyObject *const *a, Py_ssize_t n)
             PyDict_Clear(c->entries);
         if (PyDict_SetItem(c->entries, key, entry) == 0)
             out = Py_NewRef(Py_True);
+        forget_recent(c);
     }
     Py_XDECREF(key);
     Py_XDECREF(entry);
@@ -360,18 +372,15 @@ static PyObject *run_on_host(LaunchCache *c, PyObject *entry, const Reading *r, 
                              PyObject *passed)
 {
     PyObject *key = Py_BuildValue("(III)", grid[0], grid[1], grid[2]), *result = NULL;
-    PyObject *record = key == NULL ? NULL : PyDict_GetItemWithError(PyTuple_GetItem(entry, RECORD), key);
+    PyObject *record = key == NULL ? NULL : item_of(PyTuple_GetItem(entry, RECORD), key), *arguments = NULL;
     Py_XDECREF(key);
-    if (record == NULL || !in_usual_mode() || !untouched(c->host_watch)
-        || !unchanged(PyTuple_GetItem(entry, COMPARISONS)))
-        return not_here();
-    Py_INCREF(record); /* other threads may change the dictionary */
-    PyObject *arguments = host_arguments(record, r);
+    if (record != NULL && in_usual_mode() && untouched(c->host_watch) && unchanged(PyTuple_GetItem(entry, COMPARISONS)))
+        arguments = host_arguments(record, r);
     int ready = arguments != NULL && told(PyTuple_GetItem(entry, WRITTEN), args, passed);
     if (ready)
         result = launch_on_host(record, arguments);
     Py_XDECREF(arguments);
-    Py_DECREF(record);
+    Py_XDECREF(record);
     if (!ready)
         return not_here();
     Py_XDECREF(result);
@@ -483,7 +492,9 @@ typedef struct { /* a launch whose arguments were read beforehand (runtime/prepa
     PyObject *watch;     /* as in a LaunchCache */
     PyObject *arguments; /* a tuple, for `written` */
     unsigned grid[3];
-    Reading reading; /* its values */
+    Value values[VALUES]; /* launch values */
+    int n_values;
+    Mutex mutex; /* of these and the arguments */
 } Prepared;
 
 static PyObject *prepared_new(PyTypeObject *type, PyObject *args, PyObject *names)
@@ -503,8 +514,6 @@ static PyObject *prepared_new(PyTypeObject *type, PyObject *args, PyObject *name
     p->choices = Py_NewRef(choices);
     p->watch = Py_NewRef(watch);
     p->grid[0] = x, p->grid[1] = y, p->grid[2] = z;
-    p->reading.n_values = 0;
-    p->reading.kept = NULL;
     if ((p->arguments = PyTuple_New(0)) == NULL)
         Py_CLEAR(p);
     return (PyObject *)p;
@@ -560,10 +569,12 @@ static PyObject *prepared_set(PyObject *self, PyObject *const *a, Py_ssize_t n)
     }
     if (PyErr_Occurred())
         return NULL;
+    LOCK(&p->mutex);
     PyObject *before = p->arguments;
     p->arguments = Py_NewRef(a[0]);
-    memcpy(p->reading.values, values, count * sizeof *values);
-    p->reading.n_values = (int)count;
+    memcpy(p->values, values, count * sizeof *values);
+    p->n_values = (int)count;
+    UNLOCK(&p->mutex);
     Py_DECREF(before);
     Py_RETURN_NONE;
 }
@@ -571,11 +582,18 @@ static PyObject *prepared_set(PyObject *self, PyObject *const *a, Py_ssize_t n)
 static PyObject *prepared_launch(PyObject *self, PyObject *stream)
 {
     Prepared *p = (Prepared *)self;
+    Reading r;
     uint64_t number, function = 0;
-    if (!untouched(p->watch) || !read_stream(stream, p->streams, &number) || !choose(p->choices, p->grid, &function)
-        || !told(p->written, p->arguments, p->arguments))
-        return not_here();
-    int code = queue(p->record, &p->reading, p->grid, function, number);
+    start_reading(&r, NULL);
+    LOCK(&p->mutex);
+    PyObject *arguments = Py_NewRef(p->arguments);
+    memcpy(r.values, p->values, (size_t)p->n_values * sizeof *r.values);
+    r.n_values = p->n_values;
+    UNLOCK(&p->mutex);
+    int code = untouched(p->watch) && read_stream(stream, p->streams, &number)
+            && choose(p->choices, p->grid, &function) && told(p->written, arguments, arguments)
+        ? queue(p->record, &r, p->grid, function, number) : -1;
+    Py_DECREF(arguments);
     return code == -1 ? not_here() : code == 0 ? Py_NewRef(Py_None) : PyLong_FromLong(code);
 }
 
@@ -599,8 +617,9 @@ static PyObject *prepared_run(PyObject *self, PyObject *const *a, Py_ssize_t n)
     for (int i = 0; i < r.n_values; i++) {
         Source s;
         memcpy(&s, bytes + i * (Py_ssize_t)sizeof s, sizeof s);
-        PyObject *root = s.root < 0 ? NULL : PyList_GetItem(a[1], (Py_ssize_t)s.root);
+        PyObject *root = s.root < 0 ? NULL : item_at(a[1], (Py_ssize_t)s.root);
         r.values[i].bits = s.number + (root == NULL ? 0 : PyLong_AsUnsignedLongLongMask(root));
+        Py_XDECREF(root);
     }
     if (PyErr_Occurred())
         return NULL;
@@ -679,7 +698,7 @@ PyMODINIT_FUNC PyInit__launcher(void)
         return NULL;
     PyObject *m = PyModule_Create(&module), *cache = PyType_FromSpec(&cache_spec);
     PyObject *prepared = PyType_FromSpec(&prepared_spec);
-    int ok = m != NULL && start_host_launches() && start_calls() && cache != NULL
+    int ok = m != NULL && NEEDS_NO_GIL(m) == 0 && start_host_launches() && start_calls() && cache != NULL
         && PyModule_AddObjectRef(m, "LaunchCache", cache) == 0 && prepared != NULL
         && PyModule_AddObjectRef(m, "Prepared", prepared) == 0;
     for (size_t i = 0; ok && i < sizeof numbers / sizeof *numbers; i++)

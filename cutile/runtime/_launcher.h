@@ -3,7 +3,9 @@
 #ifndef CUTILE_LAUNCHER_H
 #define CUTILE_LAUNCHER_H
 
+#ifndef Py_GIL_DISABLED /* setup.py defines it for free-threaded Pythons, which have no stable ABI */
 #define Py_LIMITED_API 0x030B0000
+#endif
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
@@ -24,6 +26,41 @@ typedef struct {
     PyObject *cls;  /* of the last argument that was no constant, and what `kinds` has for it */
     uint64_t kind;
 } Reading;
+
+/* What threads change and read at once has a lock where no GIL orders them. Whoever holds one calls nothing of Python
+   that could wait or run code. Objects are immutable, or owned while they are used: what a dictionary or list lends,
+   another thread could drop. */
+#ifdef Py_GIL_DISABLED
+typedef PyMutex Mutex;
+#define LOCK(mutex) PyMutex_Lock(mutex)
+#define UNLOCK(mutex) PyMutex_Unlock(mutex)
+#define NEEDS_NO_GIL(module) PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED)
+#else
+typedef char Mutex;
+#define LOCK(mutex) ((void)(mutex))
+#define UNLOCK(mutex) ((void)(mutex))
+#define NEEDS_NO_GIL(module) 0
+#endif
+
+/* A new reference; NULL, perhaps without an error, where there is nothing. */
+static inline PyObject *item_of(PyObject *dict, PyObject *key)
+{
+#ifdef Py_GIL_DISABLED
+    PyObject *item;
+    return PyDict_GetItemRef(dict, key, &item) < 0 ? NULL : item;
+#else
+    return Py_XNewRef(PyDict_GetItemWithError(dict, key));
+#endif
+}
+
+static inline PyObject *item_at(PyObject *list, Py_ssize_t i)
+{
+#ifdef Py_GIL_DISABLED
+    return PyList_GetItemRef(list, i);
+#else
+    return Py_XNewRef(PyList_GetItem(list, i));
+#endif
+}
 
 static inline void start_reading(Reading *r, PyObject *kept)
 {
@@ -76,6 +113,8 @@ typedef struct {
     long grid_limit;     /* blocks along an axis, at most */
     Py_ssize_t capacity; /* entries, at most */
     Recent recent[RECENT];
+    uint64_t changes;    /* how often what is found may have changed */
+    Mutex mutex;         /* of these two */
 } LaunchCache;
 
 /* _arguments.c */
@@ -94,8 +133,8 @@ int start_arguments(void);
 /* _signatures.c */
 
 PyObject *signature_of(const Reading *r);
-/* What a dictionary has for a signature; NULL, perhaps without an error, for nothing. Whoever changes such a dictionary
-   calls forget_recent. */
+/* What a dictionary has for a signature, a new reference; NULL, perhaps without an error, for nothing. Whoever changes
+   such a dictionary calls forget_recent afterwards. */
 PyObject *found_in(LaunchCache *c, PyObject *table, const Reading *r);
 void forget_recent(LaunchCache *c);
 int visit_recent(LaunchCache *c, visitproc visit, void *arg);

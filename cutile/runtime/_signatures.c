@@ -19,19 +19,23 @@ static Recent *place_of(LaunchCache *c, const Reading *r)
     return c->recent + (sum >> 40) % RECENT;
 }
 
-static void forget(Recent *one)
+static void drop(Recent one)
 {
-    Recent before = *one;
-    *one = (Recent){NULL, NULL, NULL, NULL, 0};
-    Py_XDECREF(before.table);
-    Py_XDECREF(before.signature);
-    Py_XDECREF(before.found);
+    Py_XDECREF(one.table);
+    Py_XDECREF(one.signature);
+    Py_XDECREF(one.found);
 }
 
 void forget_recent(LaunchCache *c)
 {
+    Recent before[RECENT];
+    LOCK(&c->mutex);
+    memcpy(before, c->recent, sizeof before);
+    memset(c->recent, 0, sizeof before);
+    c->changes++;
+    UNLOCK(&c->mutex);
     for (int i = 0; i < RECENT; i++)
-        forget(c->recent + i);
+        drop(before[i]);
 }
 
 int visit_recent(LaunchCache *c, visitproc visit, void *arg)
@@ -47,15 +51,26 @@ PyObject *found_in(LaunchCache *c, PyObject *table, const Reading *r)
 {
     Recent *one = place_of(c, r);
     Py_ssize_t size = r->n_parts * (Py_ssize_t)sizeof(uint64_t);
-    if (one->table == table && one->size == size && memcmp(one->bytes, r->parts, (size_t)size) == 0)
-        return Py_NewRef(one->found);
+    LOCK(&c->mutex);
+    int same = one->table == table && one->size == size && memcmp(one->bytes, r->parts, (size_t)size) == 0;
+    PyObject *found = same ? Py_NewRef(one->found) : NULL;
+    uint64_t changes = c->changes;
+    UNLOCK(&c->mutex);
+    if (found != NULL)
+        return found;
     PyObject *signature = signature_of(r);
-    PyObject *found = signature == NULL ? NULL : Py_XNewRef(PyDict_GetItemWithError(table, signature));
-    if (found == NULL) {
+    if (signature == NULL || (found = item_of(table, signature)) == NULL) {
         Py_XDECREF(signature);
         return NULL;
     }
-    forget(one);
-    *one = (Recent){Py_NewRef(table), signature, Py_NewRef(found), PyBytes_AsString(signature), size};
+    Recent other = {Py_NewRef(table), signature, Py_NewRef(found), PyBytes_AsString(signature), size};
+    LOCK(&c->mutex);
+    if (c->changes == changes) { /* else the dictionary may have something else by now */
+        Recent before = *one;
+        *one = other;
+        other = before;
+    }
+    UNLOCK(&c->mutex);
+    drop(other);
     return found;
 }

@@ -19,6 +19,8 @@ import pytest
 
 from tests.gpu.arrays import Tracked, autograd
 
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+DEFINED = ["-DPy_GIL_DISABLED=1"] if FREE_THREADED else []  # as setup.py has it
 SOURCES = sorted((Path(__file__).parents[2] / "cutile" / "runtime").glob("*.c"))
 
 
@@ -27,13 +29,13 @@ def built() -> Any:
     """The module; a test that asks for it is skipped where there is no C compiler."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     include = sysconfig.get_path("include")
-    if compiler is None or not Path(include, "Python.h").exists() or sysconfig.get_config_var("Py_GIL_DISABLED"):
+    if compiler is None or not Path(include, "Python.h").exists():
         pytest.skip("needs a C compiler and Python's headers")
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "_launcher.abi3.so")
+        file = Path(folder, "_launcher.so")
         subprocess.run([compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter",
-                        "-Wno-missing-field-initializers", "-shared", "-fPIC", f"-I{include}", *SOURCES, "-o", file],
-                       check=True)
+                        "-Wno-missing-field-initializers", *DEFINED, "-shared", "-fPIC", f"-I{include}", *SOURCES,
+                        "-o", file], check=True)
         spec = importlib.util.spec_from_file_location("_launcher", file)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)

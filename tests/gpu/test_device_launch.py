@@ -190,7 +190,7 @@ def run(fake, launch, grid, stream=77):
     """The function that runs; what C code would run, if it knows, is the same."""
     launch.run(grid, stream, [4096, -1], False)
     used = fake.launches[-1]["function"]
-    choices = {tuple(c[:3]): c[4] for c in struct.iter_unpack("=4IQ", launch.choices) if c[4]}
+    choices = {tuple(c[:3]): c[4] for c in struct.iter_unpack("=4IQ", launch.choices[0]) if c[4]}
     assert choices == launch._chosen and choices.get(grid, used) == used
     return used, grid in choices
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from tests.functions.shows import shows
+from tests.gpu.extension import DEFINED
 from tests.jax.call_frames import EXECUTE, INITIALIZE, INSTANTIATE, PREPARE, Calls
 
 ROOT = Path(__file__).parents[2]
@@ -40,8 +41,8 @@ def compiler():
 @functools.cache
 def built(folder, driver):
     """The handlers as a module that opens this driver."""
-    file = folder / f"_handlers{len(list(folder.iterdir()))}.abi3.so"
-    subprocess.run([compiler(), "-O1", *STRICT, "-shared", "-fPIC", f"-I{sysconfig.get_path('include')}",
+    file = folder / f"_handlers{len(list(folder.iterdir()))}.so"
+    subprocess.run([compiler(), "-O1", *STRICT, *DEFINED, "-shared", "-fPIC", f"-I{sysconfig.get_path('include')}",
                     f'-DCUDA_DRIVER="{driver}"', SOURCE, "-o", file], check=True)
     spec = importlib.util.spec_from_file_location("_handlers", file)
     module = importlib.util.module_from_spec(spec)
