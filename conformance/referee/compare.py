@@ -45,8 +45,8 @@ def same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def failure(e: BaseException) -> str:
-    """The class of an error and the first line of its text."""
-    return f"{type(e).__name__}: {str(e).strip().splitlines()[0] if str(e).strip() else ''}"
+    """The class and the text of an error on one line, with the lines after the first, where assemblers give reasons."""
+    return f"{type(e).__name__}: {' '.join(str(e).split())}"[:400]
 
 
 def compare(program: Program, first: Implementation, second: Implementation) -> Verdict:

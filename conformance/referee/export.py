@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.generate import Options, Program, generate
+from conformance.referee.compare import failure
 from conformance.referee.implementations import Modules, loaded
 from conformance.referee.sharding import CHUNK, End, Lost, each
 from conformance.referee.summary import hardware, versions
@@ -62,7 +63,7 @@ class Exporter:
                 module = modules("cutile")
                 signature = signature_of(module.kernel, module.arguments())
             except Exception as e:
-                return "", dict.fromkeys(self.apis, (REFUSED, said_by(e)))
+                return "", dict.fromkeys(self.apis, (REFUSED, failure(e)))
             self._count("generate", start)
             said = {name: self._exported(seed, name, modules, signature) for name in self.apis}
         return digest(program, signature), {name: why for name, why in said.items() if why is not None}
@@ -74,7 +75,7 @@ class Exporter:
             export(api, modules(name).kernel, signature, self.settings.target, out)
         except Exception as e:  # any error of a compiler is a finding
             lacking = isinstance(e, api.TileUnsupportedFeatureError)
-            return APPLICABLE if lacking else REFUSED, said_by(e)
+            return APPLICABLE if lacking else REFUSED, failure(e)
         finally:
             self._count(name, start)
         if self.settings.keep:
@@ -87,11 +88,6 @@ class Exporter:
 
     def end(self) -> tuple[Counter, Counter]:
         return self.seconds, self.runs
-
-
-def said_by(e: Exception) -> str:
-    """The text of an error on one line, with the lines after the first, where assemblers give their reasons."""
-    return f"{type(e).__name__}: {' '.join(str(e).split())}"[:400]
 
 
 def export(api: Any, kernel: Any, signature: Any, target: str, out: io.BytesIO) -> None:

@@ -217,7 +217,7 @@ def test_the_usual_code_until_the_variant_is_made(fake):
         assert run(fake, launch, (4, 1, 1)) == (USUAL, True)
     assert variant.asked == 1
     variant.be_ready()
-    assert launch.choices == b"" and run(fake, launch, (4, 1, 1)) == (OTHER, True)
+    assert launch.choices == [b""] and run(fake, launch, (4, 1, 1)) == (OTHER, True)
 
 
 def test_a_launch_that_asks_first_leaves_the_choice_to_the_next(fake):
