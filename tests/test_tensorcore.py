@@ -104,7 +104,8 @@ SMALL = {
     "full": (lambda c, new: c.attention(new, 1, 2, 2, 160, 64, False), attention),
     "causal": (lambda c, new: c.attention(new, 1, 2, 2, 160, 64, True), attention),
     "causal, more queries than keys": (lambda c, new: c.attention(new, 1, 2, 2, 160, 64, True, space=[
-        (kernel, 64, 16, None, None) for kernel in ("forward", "forward_ahead", "forward_pairs")]), attention),
+        (kernel, 64, 16, None, None)
+        for kernel in ("forward", "forward_ahead", "forward_pairs", "forward_halves")]), attention),
     "grouped queries": (lambda c, new: c.attention(new, 2, 4, 2, 144, 64, True), attention),
     "backward full": (lambda c, new: c.backward(new, 1, 2, 160, 64, False), backward),
     "backward causal": (lambda c, new: c.backward(new, 1, 2, 160, 64, True), backward),

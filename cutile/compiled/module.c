@@ -33,7 +33,8 @@ static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_forms", .
 PyMODINIT_FUNC PyInit__forms(void)
 {
     PyObject *m = PyModule_Create(&module), *forms = PyDict_New();
-    if (m == NULL || NEEDS_NO_GIL(m) < 0 || forms == NULL || !fill(forms) || PyModule_AddObjectRef(m, "FORMS", forms) < 0)
+    if (m == NULL || NEEDS_NO_GIL(m) < 0 || forms == NULL || !fill(forms)
+        || PyModule_AddObjectRef(m, "FORMS", forms) < 0)
         Py_CLEAR(m);
     Py_XDECREF(forms);
     return m;

@@ -14,6 +14,7 @@ import pytest
 from cutile import compiled, settings
 from cutile._support import float_mode
 from tests.compiled.numpy_forms import ALONG, ELEMENTS, ELEMENTWISE, OPERANDS, built, compute
+from tests.gpu.extension import DEFINED
 
 SOURCES = Path(compiled.__file__).parent
 rng = np.random.default_rng(16)
@@ -271,5 +272,5 @@ def test_the_compiler_has_nothing_to_say(source, tmp_path):
     if compiler is None or not Path(include, "Python.h").exists():
         pytest.skip("needs a C compiler and Python's headers")
     subprocess.run([compiler, "-std=c11", "-O3", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror",
-                    "-Wno-unused-parameter", "-Wno-missing-field-initializers", "-fPIC", f"-I{include}", "-c",
-                    SOURCES / source, "-o", tmp_path / "out.o"], check=True)
+                    "-Wno-unused-parameter", "-Wno-missing-field-initializers", *DEFINED, "-fPIC", f"-I{include}",
+                    "-c", SOURCES / source, "-o", tmp_path / "out.o"], check=True)

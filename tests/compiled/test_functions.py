@@ -15,6 +15,7 @@ from cutile import compiled
 from cutile.dtypes import float32
 from cutile.ops import _numeric
 from tests.compiled.numpy_forms import FUNCTIONS, built, compute
+from tests.gpu.extension import DEFINED
 
 SURE = [name for name in FUNCTIONS if not name.startswith("rsqrt")]
 HERE = Path(__file__).parent
@@ -38,7 +39,7 @@ def test_errors_in_float64_are_less_than_the_reach(tmp_path):
             or "exp float32" not in built():
         pytest.skip("needs a C compiler, Python's headers, a long double of 64 bits, and a CPU with fused multiply-add")
     program = tmp_path / "accuracy"
-    subprocess.run([compiler, "-O2", "-ffp-contract=off", "-fno-math-errno", f"-I{include}",
+    subprocess.run([compiler, "-O2", "-ffp-contract=off", "-fno-math-errno", *DEFINED, f"-I{include}",
                     f"-I{Path(compiled.__file__).parent}", HERE / "accuracy.c", "-o", program, "-lm"], check=True)
     answer = subprocess.run([program, "10007"], check=True, capture_output=True, text=True).stdout
     errors = {name: float(error) for name, error in map(str.split, answer.splitlines())}
