@@ -406,6 +406,23 @@ def test_guards_to_the_number():
         assert inside(k, A1, grid=(4, 1, 1), x=(16,)) and not inside(k, A1, grid=(4, 1, 1), x=(15,)), k
 
 
+@pytest.mark.parametrize("comparison", [f"{x} {op} {y}" for x, y in (("i", 1), ("i", 2), (1, "i"), (2, "i"))
+                                        for op in ("<", "<=", ">", ">=", "==")])
+@pytest.mark.parametrize("index", ["i", "3 - i"])
+@pytest.mark.parametrize("before", ["", "not "])
+def test_each_comparison_to_the_number(comparison, index, before):
+    """As many tiles as the index reaches where the comparison holds are enough, and one element less is not."""
+    condition = before + comparison
+    k = cell(f"""def k(x):
+        i = ct.bid(0)
+        if {condition}:
+            ct.load(x, {index}, 8)
+    """)["k"]
+    tiles = 4 if condition.startswith("not") and "==" in condition else 1 + max(
+        eval(index, {"i": i}) for i in range(4) if eval(condition, {"i": i}))
+    assert inside(k, A1, grid=(4, 1, 1), x=(8 * tiles,)) and not inside(k, A1, grid=(4, 1, 1), x=(8 * tiles - 1,))
+
+
 def test_quotients_and_remainders():
     def quotient(x):
         ct.load(x, (ct.bid(0) + 4) // (ct.bid(1) + 1), 8)
