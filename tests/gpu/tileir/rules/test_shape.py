@@ -72,6 +72,18 @@ def test_parts_of_columns_are_taken_as_rows(f, shape):
     assert made[-1].results[0].type.shape == shape
 
 
+def test_rows_of_parts():
+    """Axes of numbers of parts come before those of parts, and go back in between."""
+    there = {"permutation": (0, 2, 1, 3)}
+    assert attributes("permute", lambda x: x.extract((1, 2), (2, 1)), F48) == [there]
+    assert attributes("permute", lambda x: x.insert((1, 2), x.extract((0, 0), (2, 1))), F48) == [there] * 3
+    assert attributes("permute", lambda x: x.extract((0, 0, 2), (2, 2, 1)), tile(ct.float32, 4, 2, 4)) == [
+        {"permutation": (0, 2, 4, 1, 3, 5)}]
+    (back,) = attributes("permute", lambda x, y: x.insert((0, 0, 2), y), tile(ct.float32, 4, 2, 4),
+                         tile(ct.float32, 2, 2, 1))[1:]
+    assert back == {"permutation": (0, 3, 1, 4, 2, 5)}
+
+
 def test_parts_of_columns_by_rank():
     """A part is one of a column if it alone has one element in the last axis of more than one."""
     for rank in (1, 2, 3):
