@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import itertools
 
 import numpy as np
 import pytest
@@ -303,6 +304,24 @@ def test_order(a, b):
         return x < y, x <= y, x > y, x >= y
 
     assert result(f, *a, *b) == [a < b, a <= b, a > b, a >= b]
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Triple:
+    a: object
+    b: object
+    c: object
+
+
+@clause("DC-3.order")
+def test_order_of_three():
+    """The last field counts only where those before it are equal."""
+    def f(p, q, r):
+        x, y = Triple(p, q, r), Triple(2, 2, 2)
+        return x < y, x <= y, x > y, x >= y
+
+    for t in itertools.product((1, 2, 3), repeat=3):
+        assert result(f, *t) == [t < (2, 2, 2), t <= (2, 2, 2), t > (2, 2, 2), t >= (2, 2, 2)], t
 
 
 @clause("DC-4.replace", "DC-4.original")

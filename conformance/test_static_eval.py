@@ -171,6 +171,17 @@ def test_unary_operators_on_run_time_values():
         (-x).tolist(), x.tolist(), (~x).tolist(), (x // 3).tolist(), (20 % x).tolist()]
 
 
+@clause("SEVAL-3.operator")
+def test_products_of_matrices_of_run_time_values():
+    @ct.kernel
+    def k(a, o):
+        x, y = ct.load(a, (0, 0), (2, 4)), ct.load(a, (0, 0), (4, 2))
+        ct.store(o, (0, 0), ct.static_eval(x @ y))
+
+    a = np.arange(16, dtype=np.float32).reshape(4, 4)
+    assert run(k, a, np.zeros((2, 2), np.float32)).tolist() == (a[:2] @ a[:, :2]).tolist()
+
+
 @clause("SEVAL-3.other")
 def test_numpy_takes_no_run_time_values():
     numbers = np.arange(4)

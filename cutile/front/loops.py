@@ -40,7 +40,7 @@ def _while(c: Context, s: Scope, node: ast.While, wider: dict[str, Term]) -> boo
     if cond is False:
         carried.never_runs()
         return True
-    body = carried.body(lambda: c.statements(s, node.body), infinite=cond is True)
+    body = carried.body(lambda: c.statements(s, node.body))
     results, falls = carried.finish(normal_exit=cond is not True)
     c.append(While(None if cond is True else cond_region, carried.inits, carried.params, body, results, c.span))
     if falls:
@@ -83,7 +83,7 @@ def _for(c: Context, s: Scope, node: ast.For, source: Range | None, bounds: Sequ
         assign(c, s, node.target, Leaf(iv) if source else POISON, s.span(node.target))
         return c.statements(s, node.body)
 
-    body = carried.body(run, infinite=False)
+    body = carried.body(run)
     results, _ = carried.finish(normal_exit=True)
     c.append(For(iv, start, stop, step, carried.inits, carried.params, body, results, c.span))
     bind_joined(c, s, changed_names(carried.before, [s.vars]), carried.before)
@@ -143,16 +143,15 @@ class _Carried:
             if n not in s.vars:
                 s.vars[n] = Var(undefined(n, "in the first iteration it has not been assigned yet"), c.span)
         self.at_start = dict(s.vars)
-        self.state = LoopState({n: s.vars[n].term for n in self.names}, len(s.cleanups), False)
+        self.state = LoopState({n: s.vars[n].term for n in self.names}, len(s.cleanups))
 
     def never_runs(self) -> None:
         """Undo: the condition is constant False, so no loop is appended."""
         self.s.vars = self.before
 
-    def body(self, run: Callable[[], bool], *, infinite: bool) -> Region:
+    def body(self, run: Callable[[], bool]) -> Region:
         """Type the body; falling off its end continues the loop."""
         c, s = self.c, self.s
-        self.state.infinite = infinite
         s.loops.append(self.state)
         unrolling, s.unrolling = s.unrolling, []
         with c.into(Region()) as region:

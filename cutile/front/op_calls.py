@@ -124,7 +124,7 @@ def _on_too_many(name: str, signature: inspect.Signature, given: int) -> str:
         return ""
     if "shape" in parameters and given > 1:
         return "a shape is one tuple; "
-    if name in ("minimum", "maximum") and given > 2:
+    if name in ("minimum", "maximum"):
         return f"it takes two tiles; nest calls for more: ct.{name}(x, ct.{name}(y, z)); "
     if len(parameters) > len(positional):
         return f"only {len(positional)} argument{'s' * (len(positional) != 1)} may be given without a name; "

@@ -66,18 +66,13 @@ def binary(c: Context, operator: type, x: Term, y: Term, spans: Spans | None = N
     if is_poisoned(x) or is_poisoned(y):
         return POISON
     symbol, op, dunder = BINARY[operator]
-    if type(x) in _NUMBERS and type(y) in _NUMBERS and is_tile(x) and is_tile(y):  # most are; this is quick
+    if is_tile(x) and is_tile(y):
         return op_calls.apply(c, op, {"x": x, "y": y}, spans)
     if isinstance(x, Record) or isinstance(y, Record):
         return _record_operator(c, symbol, dunder, x, y)
     if (special := _COMPILE_TIME.get((symbol, constant_kind(x), constant_kind(y)))) is not None:
         return c.attempt(special, c, x, y)
-    if is_tile(x) and is_tile(y):
-        return op_calls.apply(c, op, {"x": x, "y": y}, spans)
     return c.report(_unsupported(symbol, x, y))
-
-
-_NUMBERS = (Leaf, Const)
 
 
 def _unsupported(symbol: str, x: Term, y: Term) -> TileTypeError:

@@ -51,7 +51,6 @@ class LoopState:
 
     carried: dict[str, Term]  # name -> its term at the start of the body
     depth: int  # how many context managers are open outside the loop
-    infinite: bool
     breaks: list[Jump] = field(default_factory=list)
     continues: list[Jump] = field(default_factory=list)
 

@@ -319,7 +319,7 @@ def _by_position(found: list[Function], code: types.CodeType) -> list[Function]:
     points = [(line, col) for line, _, col, _ in code.co_positions() if line and col is not None]
     points = [p for p in points if p != (code.co_firstlineno, 0)]
     if not points:  # Python 3.12 may give none to a function that returns a constant
-        return [n for n in found if isinstance(n, ast.Lambda) and _essence(_code_of(n)) == _essence(code)][:1]
+        return [n for n in found if isinstance(n, ast.Lambda) and _essence(_code_of(n)) == _essence(code)]
     covering = [n for n in found
                 if all((n.lineno, n.col_offset) <= p <= (n.end_lineno, n.end_col_offset) for p in points)]
     covering.sort(key=lambda n: (n.end_lineno - n.lineno, n.end_col_offset - n.col_offset))

@@ -128,7 +128,7 @@ class Join:
 
     def _leaf(self, row: Sequence[Const | Leaf]) -> Term:
         first = row[0]
-        if self.promoting and any(t.type != first.type for t in row):
+        if self.promoting:
             first = functools.reduce(met, sorted(row, key=is_loose))
         if isinstance(first, Const) and all(isinstance(t, Const) and t.same(first) for t in row):
             return first

@@ -1,6 +1,8 @@
 """Builtins and functions of `operator` [FN-6, CV-9]."""
 
 import operator
+import pdb
+import re
 
 import numpy as np
 import pytest
@@ -64,6 +66,23 @@ def test_getattr_and_slice():  # FN-6
     assert constant(f, 1) == (ct.int32, (1, 3))
     for source in ("getattr(n, 'dtype', 3)", "getattr(n, n)", "slice(1)", "slice(1, 2)", "getattr(n)"):
         refused(cell(f"def k(n): {source}")["k"], I32, at=source)
+
+
+def test_functions_of_texts_and_dictionaries():  # FN-6
+    def f(**d):
+        return "-".join(("a", "b")), "+".join(("a",)), d.get("n"), d.get("m", 3)
+
+    assert constant(lambda: f(n=1)) == ("a-b", "a", 1, 3)
+    for source in ("'a'.join()", "'a'.join(n)", "'a'.join((1, n))"):
+        refused(cell(f"def k(n): {source}")["k"], I32)
+
+
+def test_breakpoints():
+    def k(n):
+        breakpoint()
+        pdb.set_trace()
+
+    assert re.findall("kind='(.*)'", text(k, I32)) == ["breakpoint", "set_trace"]
 
 
 def test_keyword_arguments_of_builtins():

@@ -1,5 +1,7 @@
 """The names and attributes that bytecode reads from outside itself."""
 
+import pytest
+
 from cutile.front.bytecode_names import FREE, GLOBAL, IMPORT, mentioned, uses
 
 
@@ -47,3 +49,17 @@ def test_names_of_attributes():
     read, written = mentioned(f.__code__)
     assert {"a", "b", "e", "g", "h"} <= read and written == {"c", "d"}
     assert not {"f", "getattr", "no name", "c", "d"} & read
+
+
+SETTING = {  # statements, and the attributes or names that they set
+    "x.a = 1": {"a"}, "del x.b": {"b"}, "class C:\n  c = 1": {"c"}, "class C:\n  del d": {"d"},
+    "global e; e = 1": {"e"}, "global f; del f": {"f"},
+}
+
+
+@pytest.mark.parametrize("text", SETTING)
+def test_every_way_of_setting(text):
+    space = {}
+    exec("def function(x):\n" + "".join(f"  {line}\n" for line in text.splitlines()), space)
+    read, written = mentioned(space["function"].__code__)
+    assert SETTING[text] <= written and not SETTING[text] & read

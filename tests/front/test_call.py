@@ -12,7 +12,8 @@ import pytest
 
 import cutile as ct
 from cutile.errors import UnsupportedCallError
-from tests.front.compiling import A1, AI, F32, I32, cell, constant, refused, result, text, typed
+from cutile.front import functions
+from tests.front.compiling import A1, AI, F32, I32, C, cell, constant, refused, result, text, typed
 
 
 def test_full_signatures():  # CALL-1
@@ -527,3 +528,16 @@ def test_a_used_parameter_has_one_type(call):  # JOIN-2
             y = {call.replace("T", "(1 if n > 0 else 1.5)")}
     """, dataclasses=dataclasses)["k"]
     refused(k, I32, says="int32 scalar vs. float32 scalar")
+
+
+def test_the_limit_of_nested_calls_is_exact(monkeypatch):  # CALL-4
+    monkeypatch.setattr(functions, "CALL_LIMIT", 5)
+
+    def down(n):
+        return n if n == 1 else down(n - 1)
+
+    def k(N):
+        down(N)
+
+    typed(k, C(5))
+    refused(k, C(6), cls=ct.TileRecursionError, says="more than 5 deep")

@@ -1,5 +1,7 @@
 import ast
 
+import pytest
+
 from cutile.front.definition import assigned_names
 from cutile.front.source_text import definition_of
 from tests.front.compiling import cell
@@ -35,4 +37,14 @@ def test_span_counts_characters_not_bytes():
     d = definition_of(space["k"])
     name = d.node.body[1].value
     span = d.span(name)
+    assert span.source_line()[span.col:span.end_col] == "undefined"
+
+
+@pytest.mark.parametrize("source", [
+    'def k(): s = "größe: µ"; y = undefined\n\n\n\n', 'def k(größe):\n    y = undefined\n\n\n\n',
+    'def k():\n    s = "é"; y = undefined\n\n\n\n\n', 'def k():\n    s = "é"; y = undefined',
+])
+def test_spans_in_text_beyond_ascii_wherever_it_stands(source):
+    d = definition_of(cell(source)["k"])
+    span = d.span(d.node.body[-1].value)
     assert span.source_line()[span.col:span.end_col] == "undefined"

@@ -1,6 +1,7 @@
 """Dependencies of programs: a launch sees when any of them has changed."""
 
 import collections
+import functools
 import sys
 import types
 
@@ -8,6 +9,8 @@ import numpy as np
 import pytest
 
 import cutile as ct
+from cutile.front import dependencies
+from cutile.front.attribute_lookup import is_plain_lookup
 from cutile.front.dependencies import Dependencies
 from cutile.front.scope import MISSING
 from tests.front.compiling import cell, constant
@@ -109,6 +112,83 @@ def test_what_must_be_found():
     assert found.comparisons() == found.unchanged and found.unchanged()
     module.x = 2
     assert not found.unchanged()
+
+
+class OfMeta(type):
+    def __getattribute__(cls, name):
+        return type.__getattribute__(cls, name)
+
+
+class Members:
+    n = 1
+
+    def method(self):
+        return self.n
+
+    @staticmethod
+    def static():
+        return 1
+
+    @classmethod
+    def of_class(cls):
+        return 1
+
+    @property
+    def asked(self):
+        return 1
+
+    @functools.cached_property
+    def kept(self):
+        return 1
+
+
+class Finding:
+    def __getattr__(self, name):
+        return Members.method
+
+
+class Watched(metaclass=OfMeta):
+    def f(self):
+        return 1
+
+
+def of_members():
+    members = Members()
+    members.n = 2
+    return members
+
+
+LOOKUPS = [  # container, attribute, what it is, whether looking it up runs no code of the user
+    (of_members(), "n", 2, True), (Members, "n", 1, True), (Members, "method", Members.method, True),
+    (Members, "asked", vars(Members)["asked"], False), (Members, "static", vars(Members)["static"], False),
+    (of_members(), "asked", 1, False), (Finding(), "n", Members.method, False), (Finding(), "n", 1, False),
+    (Watched, "f", Watched.f, False), (value, "__code__", value.__code__, True), (value, "__kwdefaults__", None, True),
+    ((lambda: value).__code__, "co_name", "<lambda>", False), (types.ModuleType("m"), "__name__", "m", False),
+    (of_members(), None, 2, False),
+]
+
+
+@pytest.mark.parametrize("container, key, obj, plain", LOOKUPS)
+def test_lookups_that_run_no_code_of_the_user(container, key, obj, plain):
+    assert is_plain_lookup(container, key, obj) is plain
+
+
+def test_functions_of_classes_are_dependencies_only_if_code_names_them():
+    found = Dependencies(__name__)
+    found.reach(of_members(), "members")
+    names = {key for _, key in found._lookups}
+    assert "n" in names and names.isdisjoint({"method", "static", "of_class", "asked", "kept"})
+
+
+def test_states_that_static_code_makes_one_after_another():
+    obj, (a, b, c, d) = object(), [[n] for n in range(4)]
+    at = id(obj), "x"
+    dependencies._record_change(at, obj, a, b)
+    dependencies._record_change(at, obj, b, c)
+    assert all(dependencies._latest(at, obj, state) is c for state in (a, b, c))
+    assert dependencies._latest(at, obj, d) is dependencies._latest(at, object(), a) is dependencies._NOTHING
+    dependencies._record_change(at, obj, d, a)  # somebody else made d
+    assert dependencies._latest(at, obj, d) is a and dependencies._latest(at, obj, c) is dependencies._NOTHING
 
 
 def test_deep_objects_are_not_followed_without_end():

@@ -10,7 +10,7 @@ import pytest
 
 import cutile as ct
 from cutile.errors import UnsupportedCallError
-from cutile.front.element_calls import _handlers, handler
+from cutile.front.element_calls import _handlers, _tables, handler
 from tests.elements import applied
 from tests.front.compiling import A1, refused
 
@@ -75,6 +75,39 @@ def test_ufuncs_of_two(name):
 def test_ufuncs_of_one(name):
     f = getattr(np, name)
     near(applied(lambda v: f(v), X), f(X.astype(float)).astype(float), 3)
+
+
+UFUNCS = sorted(n for n in _tables()[1] if isinstance(getattr(np, n, None), np.ufunc))
+FLOATS = {"floor", "ceil", "trunc", "fmod", "reciprocal"}  # of integers too; some versions of NumPy give integers
+
+
+@pytest.mark.parametrize("name", UFUNCS)
+def test_each_function_of_integers_gives_the_kind_of_number_that_numpy_gives(name):
+    f, x, y = getattr(np, name), np.ones(16, np.int32), np.tile(np.int32([1, 2, 3, 4]), 4)
+    want = f(x, y) if f.nin == 2 else f(x)
+    kind = "f" if name in FLOATS else want.dtype.kind
+    dtypes = {"b": (ct.bool_,), "i": (ct.int32,), "f": (ct.float32, ct.float64)}[kind]
+
+    def one(v):
+        result = f(v)
+        ct.static_assert(result.dtype in dtypes)
+        return result
+
+    def two(v, w):
+        result = f(v, w)
+        ct.static_assert(result.dtype in dtypes)
+        return result
+
+    near(applied(*((two, x, y) if f.nin == 2 else (one, x))), want.astype(float), 3)
+
+
+def test_gcd_of_integers_is_one():
+    def f(v, w):
+        result = math.gcd(v, w)
+        ct.static_assert(result.dtype == ct.int32)
+        return result
+
+    assert applied(f, INTS, INTS + 6, out=np.int32).tolist() == np.gcd(INTS, INTS + 6).tolist()
 
 
 def test_ufuncs_propagate_nan_where_numpy_does():

@@ -1,5 +1,6 @@
 """Expressions: evaluation order, short circuits, subscripts, conditions [EX-*, COND-*]; constants [LOOSE-*]."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -421,3 +422,18 @@ def test_kinds_of_parameters():
         ct.store(x, n, a + b + c)
 
     typed(k, A1, I32, F32, B1, C(2.5))
+
+
+def test_a_local_variable_hides_the_module_that_a_helper_reads():
+    space = cell("""
+        import math
+        def helper():
+            return math.e
+        def k():
+            helper()
+            math = Pair(3, 4)
+            first = math.e
+            math = Pair(5, 6)
+            return first, math.e, helper()
+    """, Pair=dataclasses.make_dataclass("Pair", ["e", "n"], frozen=True))
+    assert constant(space["k"]) == (3, 5, math.e)

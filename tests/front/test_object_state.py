@@ -1,21 +1,33 @@
 """Objects that static code may reach, of any size and depth: a launch sees their changes, or they are refused."""
 
+import _abc
 import abc
 import argparse
 import array
+import asyncio
 import collections
+import concurrent.futures
 import contextvars
 import ctypes
 import dataclasses
+import datetime
+import decimal
 import enum
 import functools
+import importlib.util
 import itertools
 import logging
 import mmap
+import multiprocessing
 import operator
+import random
+import re
+import socket
+import subprocess
 import sys
 import threading
 import types
+import typing
 import weakref
 
 import ml_dtypes
@@ -134,6 +146,10 @@ class Structure(ctypes.Structure):
     _fields_ = [("n", ctypes.c_int)]
 
 
+class Union(ctypes.Union):
+    _fields_ = [("n", ctypes.c_int), ("x", ctypes.c_float)]
+
+
 def memory(size=64):
     m = mmap.mmap(-1, size)
     m[0] = 1
@@ -219,6 +235,9 @@ KINDS = {  # how to make an object, how to read it, how to change it
     "a bytearray": (lambda: bytearray(b"\1" * 9000), lambda x: x[8999], setting(8999)),
     "a memoryview": (lambda: memoryview(bytearray(b"\1" * 9))[::2], lambda x: x[2], setting(2)),
     "mapped memory": (memory, first, setting(0)),
+    "an array without elements": (lambda: np.ones((1, 0)), len, lambda a: setattr(a, "shape", (2, 0))),
+    "a union of ctypes": (lambda: Union(1), n_of, two),
+    "a number of ctypes": (lambda: ctypes.c_int(1), lambda x: x.value, lambda x: setattr(x, "value", 2)),
     "an array of ctypes": (lambda: (ctypes.c_int * 3)(1, 1, 1), lambda x: x[2], setting(2)),
     "a structure of ctypes": (lambda: Structure(1), n_of, two),
     "a set": (lambda: {1}, max, lambda x: x.add(2)),
@@ -482,6 +501,76 @@ def test_elements_of_an_array_whose_shape_is_read_are_not_compared(typings):
     assert stored(k) == 13
     table[:] = 1
     assert stored(k) == 13 and len(typings) == 1
+
+
+def of_module(name):
+    """An object of a class that says it is of this module."""
+    return type("Some", (), {"__module__": name, "__slots__": ("n",)})()
+
+
+@dataclasses.dataclass
+class Sample:
+    a: int = 0
+
+
+SERVICES = {  # of each module whose objects count as unchanging
+    "logging": logging.getLogger(__name__), "threading": threading.Event(), "_thread": threading.Lock(),
+    "asyncio": asyncio.Event(), "concurrent": concurrent.futures.Future(),
+    "multiprocessing": multiprocessing.get_context(), "socket": socket.AF_INET,
+    "subprocess": subprocess.CompletedProcess([], 0), "re": re.compile("a"), "abc": abc.ABC(),
+    "_abc": _abc._get_dump(abc.ABC) and vars(abc.ABC)["_abc_impl"], "typing": typing.TypeVar("T"),
+    "datetime": datetime.date(2000, 1, 1), "decimal": decimal.Decimal(1), "random": random.Random(),
+    "_random": __import__("_random").Random(), "importlib": importlib.util.LazyLoader, "cutile": ct.kernel(lambda: None),
+    "_frozen_importlib": object_state.__spec__, "_frozen_importlib_external": object_state.__spec__.loader,
+    "jax": of_module("jax.numpy"), "jaxlib": of_module("jaxlib")}
+ATOMS = [None, True, 1, 1.0, 1j, "", b"", range(2), ..., NotImplemented, of_module.__code__, list[int], int | str,
+         int.__add__, str.join, dict.__dict__["fromkeys"], types.FunctionType.__code__, Slotted.n, np.add]
+
+
+@pytest.mark.parametrize("root", sorted(object_state._SERVICES))
+def test_services_of_the_process_are_not_compared(root):
+    held = SERVICES[root]
+    if isinstance(held, type):
+        held = held.__new__(held)
+    assert type(held).__module__.partition(".")[0] == root
+    assert object_state.is_atom(held)
+
+
+@pytest.mark.parametrize("held", ATOMS, ids=lambda x: type(x).__name__)
+def test_objects_that_cannot_change_are_not_compared(held):
+    assert object_state.is_atom(held)
+
+
+def test_there_is_a_sample_of_each_kind_that_cannot_change():
+    assert {type(x) for x in ATOMS} == object_state.ATOMS
+
+
+@pytest.mark.parametrize("held", [Sample(), of_module("my.jax"), [1], threading.local(), Sample, asyncio.Event, {1}])
+def test_other_objects_are_compared(held):
+    assert not object_state.is_atom(held)
+
+
+METADATA = {"shape": (2, 3), "strides": ((24, 8),), "dtype": (np.dtype(float),), "ndim": (2,), "size": (6,),
+            "itemsize": (8,), "nbytes": (48,)}
+
+
+@pytest.mark.parametrize("name", [*METADATA, "T"])
+def test_metadata_of_arrays(name):
+    read = object_state.metadata(np.ones((2, 3)), name)
+    assert (read and read(np.ones((2, 3)))) == METADATA.get(name)
+
+
+def test_tensors_of_pytorch():
+    torch = pytest.importorskip("torch")
+    for held in (torch.float32, torch.device("cpu"), torch.strided):
+        assert object_state.is_atom(held)
+    assert not object_state.is_atom(torch.ones(2))
+    numbers = torch.tensor([1.0, 2.0, 3.0])
+    held = numbers[:2]
+    k = reading(lambda: held.tolist()[0])
+    assert stored(k) == 1
+    held.set_(numbers.untyped_storage(), 1, (2,), (1,))
+    assert stored(k) == 2
 
 
 @pytest.mark.parametrize("held, says", [

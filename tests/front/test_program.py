@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cutile as ct
-from cutile.front.program import Embedded, type_kernel
+from cutile.front.program import Embedded, is_typing, type_kernel
 from cutile.ir.nodes import Bind, Frame
 from cutile.ir.walk import walk
 from tests.front.compiling import A1, AI, ARRAYS, I32, C, cell, refused, text, typed
@@ -276,3 +276,13 @@ def test_an_error_tells_of_constants_that_are_not_as_annotated(source, annotatio
 def test_errors_about_other_things_do_not():
     k = cell("def k(x: ct.Constant[int], a): ct.load(a, 0, 2.5)")["k"]
     assert not refused(k, C(2.5), A1).notes
+
+
+def test_static_code_knows_that_a_kernel_is_being_typed():
+    seen = []
+
+    def k():
+        ct.static_eval(seen.append(is_typing()))
+
+    typed(k)
+    assert seen == [True] and not is_typing()

@@ -1,6 +1,7 @@
 """Calls whose typed bodies are copied: the program is the one that typing each call gives."""
 
 import dataclasses
+import types
 
 import pytest
 
@@ -10,7 +11,7 @@ from cutile.front.program import type_kernel
 from cutile.ir.check import check
 from cutile.ir.text import to_text
 from cutile.ir.walk import walk
-from tests.front.compiling import A1, F32, I32, C, refused
+from tests.front.compiling import A1, F32, I32, C, cell, refused
 
 
 @pytest.fixture
@@ -233,6 +234,22 @@ def test_functions_that_differ_by_what_they_capture(copies):
 
     same(k, I32)
     assert len(copies) == 2  # and the second make(2)
+
+
+def called(f, x):
+    return f(x)
+
+
+def test_functions_of_one_code_with_other_globals(copies):
+    two = cell("def f(x):\n    g = lambda y: y * SCALE\n    return called(g, x)\n", SCALE=2, called=called)["f"]
+    three = types.FunctionType(two.__code__, {**two.__globals__, "SCALE": 3})
+
+    def k(n):
+        two(n)
+        three(n)
+
+    same(k, I32)
+    assert not copies
 
 
 def test_recursion_with_constants(copies):

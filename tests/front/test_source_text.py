@@ -39,6 +39,7 @@ def source_of(fn) -> str:
 # Sources with several functions on one line.
 first, second = (lambda x: x + 1), (lambda x: x + 2)
 same, again = (lambda x: x), (lambda y: y)
+twins = (lambda x: x.dtype.nope), (lambda x: x.dtype.nope)
 nested = lambda x: (lambda x: x * 3)(x)
 zero, one, six, last = (lambda x: 0), (lambda x: 1), (lambda x: 2 * 3), (lambda x: True)
 
@@ -49,6 +50,10 @@ def test_lambdas_of_one_line_are_told_apart():
     assert source_of(same) == "lambda x: x"
     assert source_of(again) == "lambda y: y"
     assert source_of(nested) == "lambda x: (lambda x: x * 3)(x)"
+
+
+def test_equal_lambdas_of_one_line_stand_at_their_places():
+    assert [definition_of(f).node.col_offset for f in twins] == [9, 35]
 
 
 def test_lambdas_that_return_constants_are_told_apart():

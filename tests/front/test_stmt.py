@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cutile as ct
+from cutile.ir.nodes import Bind, If
 from cutile.settings import override
 from tests.front.compiling import A1, AI, F32, I32, cell, constant, refused, result, text, typed
 from tests.front.random_functions import RandomFunctions
@@ -400,3 +401,18 @@ def test_value_of_kernel_parameter_kinds():
         ct.scatter(x, n, a)
 
     assert "scatter" in text(k, AI, I32, I32)
+
+
+def test_debuggers_are_told_what_joined_variables_are():
+    """Those that no branch changes are not told again."""
+    def k(n):
+        same = one = n + 1
+        if n > 0:
+            one = n
+            two = n
+        else:
+            two = one
+
+    kernel = typed(k, I32)
+    after = next(i for i, n in enumerate(kernel.body.nodes) if isinstance(n, If))
+    assert [n.name for n in kernel.body.nodes[after:] if isinstance(n, Bind)] == ["one", "two"]

@@ -4,13 +4,16 @@ import pytest
 
 from cutile.dtypes import float32, int32
 from cutile.errors import Span
-from cutile.front.term_joins import Join, conflict, same_structure, type_text, versus
+from cutile.front.closures import Captured, Level
+from cutile.front.source_text import definition_of
+from cutile.front.term_joins import Join, conflict, meets, same_structure, type_text, versus
 from cutile.ir.build import Builder
 from cutile.ir.leaves import leaves, rebuild
 from cutile.ir.nodes import Value
 from cutile.ir.terms import (
     POISON,
     Bound,
+    Closure,
     Const,
     Dict,
     FString,
@@ -149,3 +152,31 @@ def test_texts():
     assert type_text(Tuple((loose(1), leaf(float32)))) == "tuple (int32 scalar, float32 scalar)"
     assert versus(["a", "b", "a"]) == "a vs. b"
     assert versus(["f", "f"]) == "f vs. f"
+
+
+def test_scalars_meet_scalars_alone():  # ELT-4
+    tile = Leaf(Value(TileType(int32, (4,))))
+    assert meets(leaf(), leaf(float32)) and meets(loose(1), leaf(float32)) and meets(tile, tile)
+    for x, y in ((tile, leaf()), (tile, leaf(float32)), (tile, loose(1)), (array(), leaf()), (array(), loose(1.0))):
+        assert not meets(x, y) and not meets(y, x)
+
+
+def test_closures_whose_scopes_have_ended():  # JOIN-6
+    d = definition_of(lambda: None)
+
+    def table(*names):
+        level = Level(d, {}, {}, None, frozenset(names), {n: leaf() for n in names})
+        return Captured((level, level))
+
+    one, other = table("a"), table("b")
+    shared = Captured(one.levels)
+    at = {  # scope, table
+        "first level": (0, one), "the same": (0, shared), "second level": (1, one), "another table": (0, other),
+        "inside a table": (0, None), "second inside a table": (1, None),
+    }
+    closures = {name: Closure(d, scope, {}, captured) for name, (scope, captured) in at.items()}
+    equal = {("first level", "the same"), ("the same", "first level")}
+    for a, x in closures.items():
+        for b, y in closures.items():
+            assert bool(same_structure(x, y)) == (a == b or (a, b) in equal), (a, b)
+    assert same_structure(Closure(d, 0), Closure(d, 0))
