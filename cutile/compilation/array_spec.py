@@ -9,8 +9,9 @@ from typing import Any
 
 from cutile._support.strides import row_major
 from cutile.dtypes import INFO, DType, bool_, float32, from_foreign, int32, int64
-from cutile.front.sizes import is_name, split
+from cutile.front.sizes import instead_of_dtype, is_name, split
 from cutile.runtime.annotations import PLAIN, ParameterSpec
+from cutile.runtime.arrays import is_traced
 
 # Open sizes are stood in for by odd numbers above 1, times what divides them: so what is derived holds for all sizes.
 _STAND_INS = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
@@ -64,13 +65,20 @@ class ArraySpec:
                  divisible: int | Mapping[str, int] = 1, aligned: bool = True):
         found = from_foreign(dtype)
         if found is None:
-            raise TypeError(f"{dtype!r:.100} is no dtype")
+            raise TypeError(f"{dtype!r:.100} is no dtype{instead_of_dtype(dtype)}")
         self.shape, self.dtype = _items("shape", shape), found
         self.strides = None if strides is None else _items("strides", strides)
         if self.strides is not None and len(self.strides) != len(self.shape):
             raise ValueError(f"{len(self.strides)} strides for {len(self.shape)} axes")
         if not isinstance(divisible, int | Mapping):
             raise TypeError(f"divisible is an int or a dictionary of them, not {divisible!r:.100}")
+        for name in divisible if isinstance(divisible, Mapping) else ():
+            if name not in (*self.shape, *(self.strides or ()), "_"):
+                raise ValueError(f"divisible names {name!r:.40}, which is no open size of "
+                                 f"{' '.join(map(str, self.shape))}")
+        if any(isinstance(n, int) and n < 0 for n in self.shape):
+            raise ValueError(f"sizes of an array are not negative, got {' '.join(map(str, self.shape))}; a name or _ "
+                             f"leaves one open")
         self.divisible, self.aligned = divisible, bool(aligned)
 
     def divisor(self, name: str) -> int:
@@ -116,6 +124,9 @@ def _items(what: str, given: Any) -> tuple[int | str, ...]:
             except TypeError:
                 raise TypeError(f"{what} of an array: {item!r:.100} is neither an int nor a name") from None
     return tuple(found)
+
+
+_OF_PYTHON = {float: "ct.float32", int: "ct.int32", bool: "ct.bool_"}
 
 
 class Sample:
@@ -176,8 +187,15 @@ def _sample(v: Any, spec: ParameterSpec, sizes: Mapping[str, int], fresh: Any) -
         return Sample(shape, v.dtype, None if v.strides is None else tuple(map(number, v.strides)), v.aligned, v.open)
     if isinstance(v, list | tuple):
         return type(v)([_sample(x, spec, sizes, fresh) for x in v])
+    if is_traced(v) and not spec.constant and (dtype := from_foreign(v.dtype)) is not None:
+        return Sample(tuple(v.shape), dtype)  # JAX's, of which a compiler needs no memory
+    if isinstance(v, type) and v in (float, int, bool) and not spec.constant:
+        raise TypeError(f"{v.__name__} is no dtype; write {_OF_PYTHON[v]} where "
+                        f"a number is passed")
     if not spec.constant and not isinstance(v, bool | int | float):
         dtype = from_foreign(v)
+        if dtype is not None and spec.array is not None:
+            raise TypeError(f"a dtype stands for a number; for an array write ct.ArraySpec(shape, ct.{dtype.name})")
         if dtype in SCALARS:
             return 1 << 40 if dtype is int64 and spec.scalar and spec.scalar.dtype is int64 else SCALARS[dtype]
         if dtype is not None:

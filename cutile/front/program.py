@@ -140,8 +140,9 @@ def _note_constants(e: TileError, fn: types.FunctionType, definition: Definition
     for name, t in zip(parameter_names(definition), arg_types, strict=False):
         wanted = (*typing.get_args(hints.get(name)), None)[0]
         if name in names and isinstance(t, Embedded) and wanted in _CHECKED and type(t.value) is not wanted:
-            e.notes += ((f"`{name}` is annotated as a constant {wanted.__name__}, and the launch gave {t.value!r}",
-                         None),)
+            strict = hasattr(t.value, "dtype")
+            e.notes += ((f"`{name}` is annotated as a constant {wanted.__name__}, and the launch gave {t.value!r}"
+                         f"{f', which has a dtype of its own; pass {wanted.__name__}({name})' * strict}", None),)
 
 
 _CHECKED = (bool, int, float, str)

@@ -226,14 +226,21 @@ class Sizes:
 
 def _instead_of_dtype(text: str, dtype: Any) -> str:
     """What to write where text, or one size too many, stands in the place of a dtype."""
-    if not isinstance(dtype, str | int):
-        return ""
-    if dtype in NAMED:
-        return f"; write ct.{dtype}, without quotes"
+    known = instead_of_dtype(dtype)
+    if known or not isinstance(dtype, str | int):
+        return known
     return f'; one text holds all sizes, with spaces between them: "{text} {dtype}"'
 
 
+def instead_of_dtype(dtype: Any) -> str:
+    """What to write in the place of what Python or NumPy would take for a dtype."""
+    if isinstance(dtype, type) and dtype in _OF_PYTHON:
+        return f"; write {_OF_PYTHON[dtype]}"
+    return f"; write ct.{dtype}, without quotes" if isinstance(dtype, str) and dtype in NAMED else ""
+
+
 NAMED = {d.name for d in INFO}
+_OF_PYTHON = {float: "ct.float64, or ct.float32", int: "ct.int64, or ct.int32", bool: "ct.bool_"}
 
 
 def sizes_of(item: Any) -> Sizes:

@@ -7,6 +7,8 @@ from typing import Any, NoReturn
 
 from cutile._support.opaque import opaque
 from cutile._support.structs import structure
+from cutile.errors import declares
+from cutile.functions import options
 from cutile.functions.factory import Factory
 from cutile.functions.tile_function import TileFunction
 from cutile.functions.tuned import Settings, Tuned, configurations
@@ -33,7 +35,15 @@ class Untuned:
         raise TypeError(self._instead_of_launch)
 
 
+KINDS = ("zeros", "normal", "integers")  # of inputs
+_EXECUTOR: options.Kind = (lambda x: hasattr(x, "submit") and not isinstance(x, type)), (
+    "an executor, such as concurrent.futures.ProcessPoolExecutor()")
+_KINDS = {"key": options.NAMES, "reference": options.FUNCTION, "check": options.FUNCTION, "budget_s": options.SECONDS,
+          "timeout_s": options.SECONDS, "save": options.PATH, "quiet": options.SWITCH, "executor": _EXECUTOR}
+
+
 @opaque("a search launches kernels and takes their times; search outside of what is compiled")
+@declares
 def autotune(configs: Any, *, key: Sequence[str] | None = None, inputs: Any = None, reference: Callable | None = None,
              check: Callable | None = None, budget_s: float | None = None, timeout_s: float | None = 10.0,
              save: Any = None, quiet: bool = False, executor: Any = None) -> Callable[[Any], Any]:
@@ -104,20 +114,29 @@ def autotune(configs: Any, *, key: Sequence[str] | None = None, inputs: Any = No
     >>> scaled.last.best["TILE"] in (64, 256)
     True
     """
+    if isinstance(configs, Kernel | TileFunction | Factory | Tuned):
+        raise TypeError(f"ct.autotune takes configurations: @ct.autotune([{{\"TILE\": 64}}, {{\"TILE\": 128}}]) over "
+                        f"{configs.__name__}")
+    options.check("ct.autotune", {"key": key, "reference": reference, "check": check, "budget_s": budget_s,
+                                  "timeout_s": timeout_s, "save": save, "quiet": quiet, "executor": executor}, _KINDS)
     if not callable(configs):
         configs = configurations(configs)
         if not configs:
             raise ValueError("autotune() needs configurations, and got none")
-    if isinstance(inputs, str) and inputs not in ("zeros", "normal", "integers"):
-        raise ValueError(f'inputs is "zeros", "normal", "integers" or a function, not {inputs!r:.40}')
+    if inputs is not None and not callable(inputs) and not (isinstance(inputs, str) and inputs in KINDS):
+        kind = ValueError if isinstance(inputs, str) else TypeError
+        raise kind(f'inputs is "zeros", "normal", "integers" or a function, not {inputs!r:.40}')
     settings = Settings(configs, None if key is None else tuple(key), inputs, reference, check, budget_s, timeout_s,
                         save, quiet, executor)
 
+    @declares
     def decorate(function: Any) -> Any:
         if isinstance(function, Kernel):
             return Untuned(function, settings)
         if isinstance(function, TileFunction | Factory):
             return Tuned(function, settings)
+        if isinstance(function, Tuned):
+            raise TypeError(f"{function.__name__} is tuned already; put all configurations into one ct.autotune")
         raise TypeError(f"ct.autotune decorates a kernel below ct.jit, or what ct.jit made, not {function!r:.100}")
 
     return decorate

@@ -10,12 +10,24 @@ from typing import Any
 
 import numpy as np
 
+from cutile._support.opaque import opaque
+from cutile.errors import for_callers
+from cutile.functions import options
+from cutile.functions.entry import OUTSIDE
+
 STATISTICS: dict[str, Callable[[np.ndarray], float]] = {"median": np.median, "mean": np.mean, "min": np.min,
                                                         "max": np.max}
 LEAST = 5  # measurements
 SHORT_US = 100.0  # without flushing, calls are repeated between two events until they take so long
+_QUANTILES: options.Kind = (lambda x: isinstance(x, Sequence) and not isinstance(x, str) and all(
+    isinstance(q, int | float) and 0 <= q <= 1 for q in x)), "a tuple of numbers from 0 to 1, such as (0.2, 0.5, 0.8)"
+_KINDS = {"fn": (callable, "a function without arguments, such as lambda: f(x)"),
+          "warmup_ms": options.MILLISECONDS, "rep_ms": options.MILLISECONDS,
+          "warmup": options.COUNT, "repeats": options.POSITIVE, "quantiles": _QUANTILES}
 
 
+@opaque(OUTSIDE)
+@for_callers
 def do_bench(fn: Callable[[], Any], *, warmup_ms: float = 25, rep_ms: float = 100, warmup: int | None = None,
              repeats: int | None = None, flush: str | None = "l2", quantiles: Sequence[float] | None = None,
              mode: str | None = None, statistic: str = "median", device: int | None = None,
@@ -70,6 +82,8 @@ def do_bench(fn: Callable[[], Any], *, warmup_ms: float = 25, rep_ms: float = 10
     >>> cutile.testing.do_bench(lambda: sum(range(100)), repeats=5, warmup=0) > 0
     True
     """
+    options.check("do_bench", {"fn": fn, "warmup_ms": warmup_ms, "rep_ms": rep_ms, "warmup": warmup, "repeats": repeats,
+                               "quantiles": quantiles}, _KINDS)
     if statistic not in STATISTICS:
         raise ValueError(f"statistic is one of {', '.join(STATISTICS)}, not {statistic!r:.40}")
     if flush not in ("l2", None):
@@ -116,7 +130,8 @@ def _clock(call: Callable[[], None], mode: str, flush: str | None, device: int |
     try:
         clock = EventClock(driver().device(ordinal), stream, flush is not None)
     except Exception as e:
-        raise ValueError(f"mode {mode!r} needs a GPU ({e}); mode=\"wall\" measures on the host's clock") from None
+        why = str(e).partition("\n")[0]
+        raise ValueError(f"mode {mode!r} needs a GPU ({why}); mode=\"wall\" measures on the host's clock") from None
     run = _as_graph(call) if mode == "graph" else call
     try:
         number = 1 if flush is not None else _until_long(clock, run)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from cutile._support.structs import field, structure
 from cutile.dtypes import DType, from_foreign
 from cutile.errors import refusal
 from cutile.front.sizes import Axis, Sizes
 from cutile.functions import libraries
+from cutile.functions.argument_kinds import check_constant, no_array, no_number, other_rank
 from cutile.functions.out import LAST, Output, check_fill
 from cutile.functions.rules import Rule
 from cutile.runtime.arguments import array_of
@@ -128,17 +131,19 @@ def bind(function: TileFunction, values: Mapping[str, Any], open: Callable[[Boun
                                 f"{hint if len(missing) == 1 or 'output' in hint else ''}"))
     bound = Bound(function, dict(values), [], {}, {})
     for name, value in values.items():
-        if not function.specs[name].constant and value is not MISSING:
-            needed = function.specs[name].array is not None
-            for item, x in [(name, value)] if needed else libraries.arrays_in(value, name):
-                if (read := _read(function, item, x, needed)) is not None:
-                    if function.specs[name].number and read.ref is not None:
-                        raise refusal(TypeError(f"{function.__name__}(): `{name}` is annotated as a number, got an "
-                                                f"array of shape {read.shape}; pass {name}.item() of one element, or "
-                                                f"annotate an array as ct.Array"))
-                    bound.arrays.append(read)
+        if value is MISSING:
+            continue
+        if function.specs[name].constant:
+            check_constant(function, name, value)
+            continue
+        needed = function.specs[name].array is not None
+        for item, x in [(name, value)] if needed else libraries.arrays_in(value, name):
+            if (read := _read(function, item, x, needed, values.values())) is not None:
+                if function.specs[name].number:
+                    raise no_number(function, name, x)
+                bound.arrays.append(read)
     _one_place(function, bound.arrays)
-    bound.names.update((n, v) for n, v in values.items() if v is not MISSING)
+    bound.names.update((n, _plain(v)) for n, v in values.items() if v is not MISSING)
     sized = [(read, spec.sizes) for read in bound.arrays
              if (spec := function.specs.get(read.name)) is not None and spec.sizes is not None]
     expressions = [e for read, sizes in sized for e in _bind_sizes(bound, read, sizes)]
@@ -151,8 +156,16 @@ def bind(function: TileFunction, values: Mapping[str, Any], open: Callable[[Boun
     for name, value in values.items():
         if value is MISSING:
             rule = function.defaults.get(name)
-            bound.values[name] = bound.names[name] = bound.names[name] if rule is None else bound.evaluate(rule)
+            found = bound.names[name] if rule is None else bound.evaluate(rule)
+            if function.specs[name].constant:
+                check_constant(function, name, found, computed=True)
+            bound.values[name] = bound.names[name] = found
     return bound
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy as one of Python, so that rules compute with it as with others."""
+    return value.item() if isinstance(value, np.integer | np.bool_) else value
 
 
 def _is_number(spec: Any) -> bool:
@@ -179,8 +192,11 @@ def _of_constant(function: TileFunction, name: str) -> str:
 _EXAMPLES = {float: "1e-6", bool: "True", str: '"..."'}
 
 
-def _read(function: TileFunction, name: str, value: Any, needed: bool) -> Read | None:
-    """An argument as an array; None if it is none. TypeError if it must be one, or is one that cannot be used."""
+def _read(function: TileFunction, name: str, value: Any, needed: bool, others: Iterable[Any] = ()) -> Read | None:
+    """An argument as an array; None if it is none. TypeError if it must be one, or is one that cannot be used.
+
+    others   all arguments of the call
+    """
     if libraries.is_jax(value):
         dtype = from_foreign(getattr(value.dtype, "dtype", value.dtype))
         if dtype is None:
@@ -198,16 +214,9 @@ def _read(function: TileFunction, name: str, value: Any, needed: bool) -> Read |
             raise refusal(TypeError(f"{function.__name__}(): `{name}`: {e}")) from None
     if found is None:
         if needed:
-            raise refusal(TypeError(f"{function.__name__}(): `{name}` must be an array, got {type_name(value)}"
-                                    f"{_as_array(value)}"))
+            raise no_array(function, name, value, others)
         return None
     return Read(name, value, tuple(found.shape), found.dtype, found)
-
-
-def _as_array(value: Any) -> str:
-    if isinstance(value, list | tuple) and value and not isinstance(value[0], str):
-        return "; np.asarray(...) makes an array of it"
-    return ""
 
 
 def read_array(value: Any) -> tuple[tuple[int, ...], str, int | None] | None:
@@ -278,12 +287,7 @@ def _bind_sizes(bound: Bound, a: Read, sizes: Sizes) -> list[tuple[Read, Axis, i
     if sizes.dtype is not None and a.dtype is not sizes.dtype:
         raise refusal(TypeError(f"{where} must have dtype {sizes.dtype.name}, got {a.dtype.name}"))
     axes, n = sizes.axes, len(a.shape)
-    star = next((i for i, x in enumerate(axes) if x.rest), None)
-    if n != len(axes) if star is None else n < len(axes) - 1:
-        least = len(axes) if star is None else len(axes) - 1
-        raise refusal(ValueError(f"{where} must have {'at least ' * (star is not None)}{least} "
-                                 f"{'axis' if least == 1 else 'axes'} ({sizes.text}), got the shape {a.shape}"
-                                 f"{_joined(a.name, n, least) if star is None else ''}"))
+    check_rank(bound.function, a.name, a.shape, sizes)
     position, rest = 0, []
     for axis in axes:
         if axis.rest:
@@ -299,12 +303,14 @@ def _bind_sizes(bound: Bound, a: Read, sizes: Sizes) -> list[tuple[Read, Axis, i
     return rest
 
 
-def _joined(name: str, rank: int, wanted: int) -> str:
-    """How to give an array fewer axes."""
-    if rank < wanted or wanted == 0:
-        return ""
-    kept = {1: "", 2: f", {name}.shape[-1]"}.get(wanted, f", *{name}.shape[{1 - wanted}:]")
-    return f"; {name}.reshape(-1{kept}) joins its first axes"
+def check_rank(function: TileFunction, name: str, shape: Sequence[Any], sizes: Sizes) -> None:
+    """ValueError for an array that has not as many axes as its annotation names."""
+    rest = any(x.rest for x in sizes.axes)
+    least = len(sizes.axes) - rest
+    if len(shape) < least if rest else len(shape) != least:
+        raise refusal(ValueError(f"{function.__name__}(): `{name}` must have {'at least ' * rest}{least} "
+                                 f"{'axis' if least == 1 else 'axes'} ({sizes.text}), got the shape {tuple(shape)}"
+                                 f"{'' if rest else other_rank(name, shape, least)}"))
 
 
 def _bind_name(bound: Bound, a: Read, axis: Axis, position: int, size: Any) -> None:

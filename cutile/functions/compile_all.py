@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextvars
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from typing import Any
 
 from cutile._support.structs import field, structure
+from cutile.errors import refusal
+from cutile.functions import options
 from cutile.functions.compiled import CompiledFunction
 
 
@@ -66,6 +68,9 @@ def compile_all(jobs: Iterable[Any], *, threads: int | None = None, errors: str 
     >>> ct.compile_all([(double, (x,), {"TILE": n, "target": "sm_90"}) for n in (64, 128)])
     [<double compiled for sm_90>, <double compiled for sm_90>]
     """
+    if not isinstance(jobs, Iterable) or isinstance(jobs, str | Mapping):
+        raise refusal(TypeError(f"ct.compile_all takes a list of jobs (function, specs), not {jobs!r:.100}"))
+    options.check("ct.compile_all", {"threads": threads}, {"threads": options.POSITIVE})
     if errors not in ("raise", "collect"):
         raise ValueError(f'errors is "raise" or "collect", not {errors!r:.40}')
     work = list(map(_job, jobs))
@@ -75,6 +80,12 @@ def compile_all(jobs: Iterable[Any], *, threads: int | None = None, errors: str 
             if isinstance(outcome, Exception):
                 raise outcome
     return outcomes
+
+
+def check_specs(name: str, specs: Any, targets: Any) -> None:
+    """TypeError for specs or targets of `compile_all` that are no sequences."""
+    options.check(f"{name}.compile_all", {"specs": specs, "targets": targets}, {
+        "specs": options.ARGUMENTS, "targets": ((lambda x: isinstance(x, tuple | list)), 'a list, such as ["sm_90"]')})
 
 
 def _job(job: Any) -> Callable[[], Any]:

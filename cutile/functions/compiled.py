@@ -20,9 +20,9 @@ from cutile.compilation.array_spec import Sample, samples
 from cutile.compilation.calling_convention import CallingConvention
 from cutile.compilation.launch_signature import of_launch
 from cutile.compilation.signature import KernelSignature
-from cutile.errors import TileUnsupportedFeatureError, for_callers, hidden, refusal
+from cutile.errors import TileUnsupportedFeatureError, declares, for_callers, hidden, refusal
 from cutile.front.source_text import definition_of
-from cutile.functions import accepted, stored
+from cutile.functions import accepted, options, stored
 from cutile.functions.binding import MISSING, Bound, bind, planned
 from cutile.functions.stages import STAGES, Compilation
 from cutile.gpu.cubin_resources import Resources, blocks_held, read
@@ -92,6 +92,16 @@ class CompiledFunction:
         place: tuple[str, str]  # the module of its function, and the function's name there
         written: str  # the kernel's text, without comments
 
+    def __init__(self) -> None:
+        raise TypeError("compiled functions are made by f.compile(...), of a function by ct.jit, and by "
+                        "CompiledFunction.load(path)")
+
+    @property
+    def _instead_of_launch(self) -> str:
+        """What to do with it in the place of a launch, in words."""
+        return f"{self!r} is called like its function, and not launched"
+
+    @declares
     def text(self, view: str) -> str:
         """Give a view of it.
 
@@ -151,6 +161,7 @@ class CompiledFunction:
         """How many blocks one multiprocessor of the target holds at the same time."""
         return blocks_held(self.resources, parse_target(self.target))
 
+    @declares
     def save(self, path: str | os.PathLike) -> None:
         """Write a file; its suffix says what.
 
@@ -165,6 +176,7 @@ class CompiledFunction:
         ValueError
             Another suffix.
         """
+        options.check_path("save()", path)
         suffix = Path(path).suffix
         if suffix not in _SUFFIXES:
             raise ValueError(f"{os.fspath(path)!r}: files end with {', '.join(_SUFFIXES)}")
@@ -177,6 +189,7 @@ class CompiledFunction:
             Path(path).write_text(self.text(view) + "\n")
 
     @staticmethod
+    @declares
     def load(path: str | os.PathLike, function: TileFunction | None = None) -> CompiledFunction:
         """Read a file .cutile that `save` wrote.
 
@@ -202,6 +215,7 @@ class CompiledFunction:
             At a call: there is no function made by `ct.jit`, its text is another than the one that was compiled, or
             the arguments are of other kinds.
         """
+        options.check_path("CompiledFunction.load", path)
         return _read_archive(path, function)
 
     def __repr__(self) -> str:
@@ -218,6 +232,7 @@ class Fresh(CompiledFunction):
         self.function, self.kernel, self._target = function, kernel, target
         self.name, self.target = kernel.__name__, str(target)
         self.arguments = kernel.classify(values)
+        self._constants = {n: v for n, v in zip(kernel.names, values) if kernel.parameters[n].constant}
         self.constraints, self.symbol = of_launch(kernel, self.arguments)
         self.hints = kernel.options
         self.accepts = accepted.accepted(kernel.names, self.arguments, self.constraints)
@@ -240,7 +255,7 @@ class Fresh(CompiledFunction):
         from cutile.gpu.facts import of_parameters
 
         program = self.kernel.program(self.arguments).kernel
-        stored.check(self.function, program)
+        stored.check(self.function, program, constants=self._constants)
         wanted = program, self.constraints, self._target, self.kernel.options, self.symbol
         self.key = digest(key_text(program, of_parameters(self.constraints), *wanted[2:], settings.lineinfo()))
         found = selection.cached(*wanted)
@@ -367,8 +382,9 @@ def _read_archive(path: str | os.PathLike, function: TileFunction | None) -> Sto
 def compile_function(f: TileFunction, specs: Sequence[Any], named: Mapping[str, Any], target: str | Target | None,
                      hints: Mapping[str, Any] | None) -> Fresh:
     """Compile a function for arguments like `specs`; those of `named` are given by name."""
-    where = _target(f, target)
+    options.check(f"{f.__name__}.compile", {"hints": hints}, {"hints": options.BY_NAME})
     kernel, values = arguments_for(f, specs, named, hints)
+    where = _target(f, target)
     return Fresh(f, kernel, values, where)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Mapping
 from typing import Any
 
 from cutile._support.opaque import opaque
 from cutile.errors import declares
+from cutile.functions import options
 from cutile.functions.out import Out
 from cutile.functions.rules import nearest
 from cutile.functions.tile_function import TileFunction
@@ -16,8 +16,8 @@ from cutile.runtime.annotations import specs_of
 from cutile.runtime.kernel import Kernel
 
 KEYWORDS = ("grid", "out", "hints", "defaults", "name", "target", "checks")
-KINDS: dict[str, type] = {"hints": Mapping, "defaults": Mapping, "name": str, "checks": bool}
-SAID = {Mapping: "a dictionary by name", str: "text", bool: "True or False"}
+KINDS = {"hints": options.BY_NAME, "defaults": options.BY_NAME, "name": options.TEXT, "checks": options.SWITCH,
+         "target": ((lambda x: isinstance(x, str)), 'a name such as "sm_90"')}
 
 
 @opaque("ct.jit makes a function of a kernel's source text; make it outside of what is compiled")
@@ -80,8 +80,7 @@ def jit(function: Any = None, /, **given: Any) -> Any:
     for keyword in given:
         if keyword not in KEYWORDS:
             raise TypeError(f"jit() has no keyword {keyword}{nearest(keyword, KEYWORDS)}; it has {', '.join(KEYWORDS)}")
-        if (kind := KINDS.get(keyword)) is not None and not isinstance(given[keyword], kind | None):
-            raise TypeError(f"{keyword} of ct.jit is {SAID[kind]}, not {given[keyword]!r:.100}")
+    options.check("ct.jit", {k: v for k, v in given.items() if k in KINDS}, KINDS)
     return declares(functools.partial(_made, given=given)) if function is None else _made(function, given)
 
 

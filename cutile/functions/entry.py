@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _WHY = ("a function made by ct.jit launches a kernel on the memory of its arguments, and traced tensors have none; "
         "import cutile.torch, and the call becomes an operator of the graph")
 
+OUTSIDE = "this runs or compiles kernels, and what it returns is no tensor; call it outside of what is compiled"
+
 
 @structure(frozen=True)
 class Tracer:
@@ -33,10 +35,13 @@ class Tracer:
 
     asked   says whether one traces; the compiler knows the answer
     call    is followed: it takes the tile function, the arguments by parameter, and by keyword `out` and `stream`
+    refused gives the error of calls that it cannot follow, of functions and tuned ones, or None: where they met tensors
+            that have no memory
     """
 
     asked: Callable[[], bool]
     call: Callable[..., Any]
+    refused: Callable[[Any], Exception | None]
 
 
 _OWN = {"_self", "_more", "_cache", "_arguments", "_outcome", "_error", "_grid", "_stream", "_launching", "_kernel",
@@ -122,7 +127,7 @@ def _source(parameters: Sequence[Parameter], names: Sequence[str], outputs: Sequ
     plan = ", ".join(["_grid", "_stream", *made, *(f"_computed_{n}" for n in computed)])
     key = [f"_type({first})"] * (first is not None)
     for name, is_array in keyed:
-        key += [f"{name}.shape", f"{name}.dtype"] if is_array else [name]
+        key += [f"{name}.shape", f"{name}.dtype"] if is_array else [name, f"_type({name})"]  # 1 is equal to 1.0
     arguments = [f"_computed_{n} if {n} is _missing else {n}" if n in computed else _value(n, outputs) for n in names]
     asked = first if first is not None else _value(outputs[0], outputs) if outputs else "None"
     result = ", ".join(_value(n, outputs) for n in returned)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from cutile.functions.placement import instead, why
 
 if TYPE_CHECKING:
     from cutile.functions.tile_function import TileFunction
+
+_OF_LAUNCH = re.compile(r"Invalid kernel argument #\d+ \((`[^`]+`)\)")
 
 
 def explained(f: TileFunction, error: Exception, inputs: Sequence[Any], bound: Bound | None,
@@ -27,8 +30,15 @@ def explained(f: TileFunction, error: Exception, inputs: Sequence[Any], bound: B
     found = isinstance(error, TileError) and is_refusal(error)  # what stored.py says shows the line of a store
     if isinstance(error, TileTypeError | TypeError) and not found and any(o.out.name is None for o in f.outputs):
         other = instead(f, inputs)
-        return error if other is None else refusal(other)
-    return error
+        if other is not None:
+            return refusal(other)
+    return of_function(f, error)
+
+
+def of_function(f: TileFunction, error: Exception) -> Exception:
+    """An error about an argument of a launch as one of the function, which has other parameters at other places."""
+    begun = _OF_LAUNCH.match(str(error)) if isinstance(error, TypeError | ValueError | OverflowError) else None
+    return error if begun is None else refusal(type(error)(f"{f.__name__}(): {begun[1]}{str(error)[begun.end():]}"))
 
 
 def too_many(f: TileFunction, more: Sequence[Any]) -> TypeError:

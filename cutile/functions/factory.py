@@ -7,10 +7,11 @@ import inspect
 import threading
 import types
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from cutile._support.lru import LruDict
 from cutile.dtypes import DType
+from cutile.errors import declares
 from cutile.functions.tile_function import TileFunction
 from cutile.runtime.kernel import Kernel
 
@@ -53,15 +54,30 @@ class Factory:
     def cache_info(self) -> CacheInfo:
         return CacheInfo(self._hits, self._misses, len(self._made))
 
+    def __getattr__(self, name: str) -> NoReturn:
+        """For what only the functions have that it makes."""
+        if hasattr(TileFunction, name) and not name.startswith("_"):
+            raise AttributeError(f"{self.__name__} is a factory: call it, and what it returns has {name}, as in "
+                                 f"{self.__name__}(...).{name}", name=name, obj=self)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    def __getitem__(self, grid: Any) -> NoReturn:
+        raise TypeError(f"{self.__name__} takes no grid in brackets, since ct.jit was given one; call it as "
+                        f"{self.__name__}(...)(...)")
+
     def __call__(self, *args: Any, **kwargs: Any) -> TileFunction:
         key = (args, *map(type, args)) if not kwargs else (args, *map(type, args), *kwargs.items(),
                                                            *map(type, kwargs.values()))
         try:
             found = self._by_call[key]
         except (KeyError, TypeError):
-            return self._find(key, args, kwargs)
+            return self._checked(key, args, kwargs)
         self._hits += 1
         return found
+
+    @declares
+    def _checked(self, call: tuple, args: tuple, kwargs: dict[str, Any]) -> TileFunction:
+        return self._find(call, args, kwargs)
 
     def _find(self, call: tuple, args: tuple, kwargs: dict[str, Any]) -> TileFunction:
         try:

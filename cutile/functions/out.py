@@ -9,6 +9,7 @@ import numpy as np
 
 from cutile._support.structs import structure
 from cutile.dtypes import INFO, DType, from_foreign, info, int_range
+from cutile.front.sizes import instead_of_dtype
 from cutile.functions import rules
 from cutile.functions.rules import Rule
 
@@ -75,9 +76,8 @@ class Out:
             raise TypeError(f"fill is a number or None, not {fill!r:.100}")
         if not (dtype is None or isinstance(dtype, str) or from_foreign(dtype) is not None or (
                 callable(dtype) and not isinstance(dtype, type))):
-            hint = f"; write {_OF_PYTHON[dtype]}" if dtype in (float, int, bool) else ""
             raise TypeError(f"the dtype of an output is a dtype, such as ct.float32, the name of a parameter or a "
-                            f"function, not {dtype!r:.100}{hint}")
+                            f"function, not {dtype!r:.100}{instead_of_dtype(dtype)}")
         for what, value in (("like", like), ("name", name)):
             if value is not None and not isinstance(value, str):
                 raise TypeError(f"{what} is the name of a parameter, not {value!r:.100}")
@@ -90,7 +90,6 @@ class Out:
 
 
 NAMED = {d.name: d for d in INFO}
-_OF_PYTHON = {float: "ct.float64, or ct.float32", int: "ct.int64, or ct.int32", bool: "ct.bool_"}
 
 
 def check_fill(fill: Any, dtype: DType | None, what: str) -> None:

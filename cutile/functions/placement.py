@@ -130,6 +130,8 @@ def _sentence(text: str) -> str:
 
 def check_names(name: str, inputs: Sequence[str], outs: Mapping[str, Out], own: Sequence[str]) -> None:
     """TypeError for an input that has the name of a keyword of calls, and for names that calls use themselves."""
+    if "self" in inputs:
+        raise TypeError(f"{name}: kernels in classes take no self: leave it out, and write @staticmethod above @ct.jit")
     for n in own:
         raise TypeError(f"{name}: parameter `{n}` of the kernel has a name that its function uses itself; rename it, "
                         f"for example without the underscore")
@@ -182,17 +184,38 @@ def instead(f: TileFunction, inputs: Sequence[Any]) -> TypeError | None:
     for other in itertools.islice(itertools.permutations(free, len(unnamed)), MOST_TRIED):
         if list(other) != now and _would_do(f, unnamed, other, named, inputs):
             if set(other) == set(now):
-                written = ", ".join(f'ct.Out(..., name="{n}")' for n in other)
                 return TypeError(f"{f.__name__}(): the outputs were taken for {', '.join(f'`{n}`' for n in now)}, in "
                                  f"the order of the parameters; in another order they fit what the kernel stores: "
-                                 f"write {written}")
+                                 f"write {decorator(f, dict(zip(now, other)))}")
             wrong, right = ", ".join(f"`{n}`" for n in now if n not in other), [n for n in other if n not in now]
             verb = "was" if "," not in wrong else "were"
-            written = ", ".join(f'ct.Out(..., name="{n}")' for n in right)
             stored = ", ".join(f"`{n}`" for n in right)
             return TypeError(f"{f.__name__}(): {wrong} {verb} taken for the output, since {LAST}; but the kernel "
-                             f"stores to {stored}: write {written}")
+                             f"stores to {stored}: write {decorator(f, dict(zip(now, other)))}")
     return None
+
+
+def decorator(f: TileFunction, names: Mapping[str, str]) -> str:
+    """How `ct.jit` is written for a function whose outputs have other names, by the names that they have now."""
+    outs = [renamed(o.out, names[o.name]) if o.name in names else o.out for o in f.outputs]
+    given = {**f.given, "out": outs[0] if len(outs) == 1 else tuple(outs)}
+    return f"@ct.jit({', '.join(f'{n}={_written(v)}' for n, v in given.items() if v is not None)})"
+
+
+def _written(value: Any) -> str:
+    """A value as source text; functions, whose text is not known, are dots."""
+    if isinstance(value, Out):
+        given = {n: v for n in Out.__slots__ if (v := getattr(value, n)) is not None}
+        shape = [_written(given.pop("shape"))] if "shape" in given else []
+        return f"ct.Out({', '.join([*shape, *(f'{n}={_written(v)}' for n, v in given.items())])})"
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, tuple | list):
+        return f"({', '.join(map(_written, value))}{',' * (len(value) == 1)})"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_written(k)}: {_written(v)}' for k, v in value.items())}}}"
+    dtype = from_foreign(value)
+    return f"ct.{dtype.name}" if dtype is not None else "..." if callable(value) else repr(value)
 
 
 def _would_do(f: TileFunction, unnamed: Sequence[Any], other: Sequence[str], named: Mapping[str, Out],

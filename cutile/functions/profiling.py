@@ -12,6 +12,8 @@ from cutile._support.float_mode import in_usual_mode
 from cutile._support.structs import structure
 from cutile.analysis import gpus
 from cutile.analysis.aliasing import read_params, written_params
+from cutile.errors import refusal
+from cutile.functions import options
 from cutile.functions.bench import do_bench
 from cutile.functions.libraries import arrays_in, is_jax
 from cutile.functions.tuning_check import on_host
@@ -23,6 +25,7 @@ from cutile.interp.traces.watchers import watched
 from cutile.runtime import launch_plan
 from cutile.runtime.arguments import array_of, host_values
 from cutile.runtime.float4_packing import unpacked
+from cutile.runtime.kernel import Kernel
 
 BUS_WIDTH, MEMORY_CLOCK = 37, 36  # attributes of a GPU: bits, and kHz
 
@@ -193,6 +196,7 @@ def profile(f: Any, args: Sequence[Any], *, named: dict[str, Any] | None = None,
     >>> found.bytes_read, found.bytes_written
     (4000, 4000)
     """
+    options.check("profile", {"args": args, "named": named}, {"args": options.ARGUMENTS, "named": options.BY_NAME})
     named = named or {}
     function, values = resolved(f, args, named)
     grid, kernel, arguments = function.launch_arguments(values)
@@ -216,8 +220,17 @@ def resolved(f: Any, args: Sequence[Any], named: dict[str, Any]) -> tuple[Any, d
         names = names if names is not None else list(function.parameters)
         return function, {**dict(zip(names, args)), **named, **values}
     if not hasattr(f, "launch_arguments"):
-        raise TypeError(f"a function made by ct.jit is needed, not {f!r:.100}")
-    return f, dict(f.__signature__.bind(*args, **named).arguments)
+        raise refusal(TypeError(f"a function made by ct.jit is needed, not {f!r:.100}{_instead(f)}"))
+    return f, {n: v for n, v in f._named(args, named).items() if n not in ("out", "stream")}
+
+
+def _instead(f: Any) -> str:
+    """What to give in the place of something else."""
+    if isinstance(f, Kernel):
+        return f"; {f.__name__} is a kernel, of which ct.jit(kernel, grid=..., out=...) makes a function"
+    if hasattr(f, "cache_info") and hasattr(f, "given"):
+        return f"; {f.__name__} is a factory: give what it returns, {f.__name__}(...)"
+    return "; give the function that was compiled" if hasattr(f, "cubin") else ""
 
 
 def copied_to_host(x: Any) -> Any:

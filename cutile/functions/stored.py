@@ -10,7 +10,7 @@ from cutile.analysis.aliasing import all_writes, first_writes, only_updates
 from cutile.errors import TileTypeError, refusal, warn
 from cutile.front.source_text import definition_of
 from cutile.functions.out import LAST, Output
-from cutile.functions.placement import why
+from cutile.functions.placement import decorator, why
 from cutile.ir.nodes import Kernel as Program
 from cutile.ir.nodes import Op
 
@@ -33,18 +33,19 @@ def check_call(bound: Bound, arguments: tuple, given: bool = False) -> None:
         program = f.launched.program(f.launched.classify(arguments))
     except Exception:
         return
-    check(f, program.kernel, given)
+    constants = {n: bound.values[n] for n, s in f.specs.items() if s.constant and n in bound.values}
+    check(f, program.kernel, given, constants)
     f.checked.keep(kinds, True)
 
 
-def check(f: TileFunction, program: Program, given: bool = True) -> None:
+def check(f: TileFunction, program: Program, given: bool = True, constants: Mapping[str, Any] = {}) -> None:
     """TileTypeError where the kernel stores to an argument and not to the output, or to no output [JIT-7].
 
     Other arguments may be stored to, such as counters, and an output that has a name may be one that only some
     constants let the kernel store to. But if a kernel stores to none of its outputs, or not to one that was found by
     its position, the declaration names the wrong parameters. Where it stores to no argument either, the store is
     missing, unless an output has a fill, or its code has a use of an output, which constants may have switched off. An
-    argument that `inout` names must not be one that the code only reads [JIT-12].
+    argument that `inout` names must not be one that the code only reads [JIT-12]. `constants` are those of the call.
     """
     found = {program.param_names[program.params.index(p)].partition("[")[0]: accesses
              for p, accesses in all_writes(program).items()}
@@ -57,7 +58,7 @@ def check(f: TileFunction, program: Program, given: bool = True) -> None:
     none = len(missed) == len(f.outputs) and all(o.out.fill is None for o in missed)
     for o in missed:
         if none or not _is_used(f, o.name):
-            raise _never_stored(f, o)
+            raise _never_stored(f, o, constants)
     for n in sorted(f.returned - {o.name for o in f.outputs} - writes.keys()):
         if _is_only_read(f, n):
             raise refusal(TileTypeError(
@@ -90,16 +91,25 @@ def _stores_elsewhere(f: TileFunction, stored: str, output: Output, writes: Mapp
     return refusal(TileTypeError(
         f"the kernel stores to `{stored}`, which callers pass, and not to `{output.name}`, the output of {f.__name__}",
         writes[stored].span,
-        help=f"write ct.Out(..., name=\"{stored}\") if `{stored}` is the output{since}. If calls are meant to change "
-             f"`{stored}`, say so by {f.__name__}.inout(\"{stored}\")"))
+        help=f"write {decorator(f, {output.name: stored})} if `{stored}` is the output{since}. If calls are meant to "
+             f"change `{stored}`, say so by {f.__name__}.inout(\"{stored}\")"))
 
 
 # ------------------------------------------------------------------ outputs that nothing is stored to
 
 
-def _never_stored(f: TileFunction, output: Output) -> TileTypeError:
-    """The error for an output that a kernel does not store to: at an assignment to its name, if there is one."""
+def _never_stored(f: TileFunction, output: Output, constants: Mapping[str, Any]) -> TileTypeError:
+    """The error for an output that a kernel does not store to: at an assignment to its name, if there is one; at a
+    store that constants switch off.
+    """
     definition, name = definition_of(f.kernel.function), output.name
+    store = next((n for n in ast.walk(definition.node) if name in _written_by(n)), None)
+    if store is not None and constants:
+        these = ", ".join(f"{n} = {v!r:.40}" for n, v in constants.items())
+        return refusal(TileTypeError(
+            f"with {these} the kernel never stores to `{name}`, the output of {f.__name__}", definition.span(store),
+            help=f"write ct.store({name}, index, tile) for these constants, too, or say what it holds then: "
+                 f"ct.Out(..., fill=0)"))
     assigned = next((n for n in ast.walk(definition.node) if isinstance(n, ast.Assign | ast.AugAssign | ast.AnnAssign)
                      and name in _names(n, ast.Store)), None)
     if assigned is None:
@@ -109,6 +119,14 @@ def _never_stored(f: TileFunction, output: Output) -> TileTypeError:
     return refusal(TileTypeError(
         f"this gives the name `{name}` to another value, and stores nothing to `{name}`, the output of {f.__name__}",
         definition.span(assigned), help=f"write ct.store({name}, index, tile)"))
+
+
+def _written_by(n: ast.AST) -> set[str]:
+    """The names of arrays that a call stores to, as its text shows."""
+    if not (isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.args):
+        return set()
+    stores = n.func.attr in ("store", "scatter") or n.func.attr.startswith("atomic_")
+    return {n.args[0].id} if stores and isinstance(n.args[0], ast.Name) else set()
 
 
 def _is_used(f: TileFunction, name: str) -> bool:

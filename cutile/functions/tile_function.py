@@ -8,15 +8,17 @@ import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter
-from typing import Any
+from typing import Any, NoReturn
 
 from cutile import settings
 from cutile._support import float_mode
 from cutile._support.lru import LruDict
-from cutile.errors import for_callers, for_users, hidden, is_for_users, refusal, warn
-from cutile.functions import libraries, stored
+from cutile._support.opaque import opaque
+from cutile._support.structs import cached
+from cutile.errors import TileError, declares, for_callers, for_users, hidden, is_for_users, refusal, warn
+from cutile.functions import argument_kinds, libraries, stored
 from cutile.functions.binding import MISSING, REQUIRED, Bound, Planned, bind, check_given, planned
-from cutile.functions.entry import Tracer, entry, traced_entry, uses_itself
+from cutile.functions.entry import OUTSIDE, Tracer, entry, traced_entry, uses_itself
 from cutile.functions.out import declared
 from cutile.functions.placement import check_names, named_sizes, placed, sizes_of_outputs
 from cutile.functions.rules import Rule, nearest, of_function, of_sizes
@@ -146,6 +148,11 @@ class TileFunction:
         out = [r for o in self.outputs for r in (o.shape, o.dtype) if r is not None]
         return all(r.lasts and not r.reads & arrays for r in [self.grid, *self.defaults.values(), *out])
 
+    @cached
+    def _constant_kinds(self) -> Mapping[str, Any]:
+        """T of each parameter that is annotated ct.Constant[T]."""
+        return argument_kinds.constant_kinds(self)
+
     def _forget(self) -> None:
         """Begin anew, after a change of what calls do."""
         self.returned = {o.name for o in self.outputs} | self._inout
@@ -189,6 +196,7 @@ class TileFunction:
         cls.__doc__ = (f"{inspect.cleandoc(own) + chr(10) * 2 if own else ''}Takes {', '.join(takes) or 'nothing'}. "
                        f"Returns {', '.join(gives) or 'nothing'}.")
 
+    @declares
     def inout(self, *names: str) -> TileFunction:
         """Let calls return arguments too: arrays that the kernel writes. This changes the function itself.
 
@@ -215,9 +223,15 @@ class TileFunction:
         [JIT-12]
         """
         for n in names:
-            if n not in self.parameters or self.specs[n].constant:
-                raise TypeError(f"{self.__name__}: {n} is no array that callers pass"
-                                f"{nearest(n, list(self.parameters))}")
+            if not isinstance(n, str):
+                raise TypeError(f"{self.__name__}.inout takes names of parameters, such as inout(\"x\"), not "
+                                f"{n!r:.100}")
+            if any(n == o.name for o in self.outputs):
+                raise TypeError(f"{self.__name__}: `{n}` is an output, which calls return anyway")
+            spec = self.specs.get(n)
+            if n not in self.parameters or spec is not None and (spec.constant or spec.scalar or spec.number):
+                meant = "" if n in self.parameters else nearest(n, list(self.parameters))
+                raise TypeError(f"{self.__name__}: {n} is no array that callers pass{meant}")
         self._inout |= set(names)
         self._forget()
         return self
@@ -226,6 +240,10 @@ class TileFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:  # each function's class has its own
         raise NotImplementedError
+
+    def __getitem__(self, grid: Any) -> NoReturn:
+        raise TypeError(f"{self.__name__} takes no grid in brackets, since ct.jit was given one; call it as "
+                        f"{self.__name__}(...)")
 
     def slow(self, inputs: Sequence[Any], out: Any, stream: Any) -> tuple[Any] | Exception:
         """A call with all checks. What it finds is kept for calls with arrays of the same sizes and dtypes.
@@ -250,6 +268,8 @@ class TileFunction:
         except Exception as e:
             if settings.get("DEBUG") or not is_for_users(e):
                 raise
+            if self._tracer is not None and (refused := self._tracer.refused(self)) is not None:
+                return for_users(refused)
             from cutile.functions.explanation import explained  # loaded when it is needed
 
             return for_users(explained(self, e, inputs, bound, wanted))
@@ -327,7 +347,7 @@ class TileFunction:
         passed = dict(zip(self.parameters, inputs, strict=True))
         key = [] if self._first is None else [type(passed[self._first])]
         for name, is_array in self.keyed:
-            key += [passed[name].shape, passed[name].dtype] if is_array else [passed[name]]
+            key += [passed[name].shape, passed[name].dtype] if is_array else [passed[name], type(passed[name])]
         computed = [bound.values[n] for n in self.parameters if n in self.computed]
         plans = self.plans
         if given is not None:
@@ -382,6 +402,13 @@ class TileFunction:
         left = {n: REQUIRED for n, p in self.parameters.items() if p.default is p.empty and n not in given}
         return {**given, **left}
 
+    @for_callers
+    def _filled(self, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        """The arguments of these names for a call, also those that are left out."""
+        bound = bind(self, {n: given.get(n, p.default if p.default is not p.empty else REQUIRED)
+                            for n, p in self.parameters.items()})
+        return {n: bound.values[n] for n in names}
+
     def _too_many(self, more: Sequence[Any]) -> TypeError:
         from cutile.functions.explanation import too_many  # loaded when it is needed
 
@@ -389,12 +416,15 @@ class TileFunction:
 
     def explained(self, error: Exception, inputs: Sequence[Any], out: Any) -> Exception:
         """The error to raise when a launch on the short way failed: that of the checks, if they find one."""
-        if isinstance(error, TypeError | ValueError):
+        if isinstance(error, TypeError | ValueError | OverflowError | TileError):
+            from cutile.functions.explanation import of_function  # loaded when it is needed
+
             try:
                 bound = bind(self, dict(zip(self.parameters, inputs, strict=True)))
                 self._given(bound, [planned(bound, o) for o in self.outputs], out)
             except (TypeError, ValueError) as e:
                 return for_users(e)
+            return for_users(of_function(self, error))
         return error
 
     def _count_forms(self, bound: Bound) -> None:
@@ -430,6 +460,8 @@ class TileFunction:
         outputs = {w.output.name: make(first) for w, make in zip(wanted, makers)}
         return grid, self.launched, tuple({**bound.values, **outputs}[n] for n in self.kernel.names)
 
+    @opaque(OUTSIDE)
+    @for_callers
     def profile(self, *args: Any, **named: Any) -> Any:
         """Profile a call.
 
@@ -451,6 +483,7 @@ class TileFunction:
 
     # -------------------------------------------------------------- without running it
 
+    @opaque(OUTSIDE)
     @for_callers
     def compile(self, *specs: Any, target: Any = None, hints: Mapping[str, Any] | None = None, **named: Any) -> Any:
         """Compile for arguments of these kinds, without running anything. No GPU is needed.
@@ -483,6 +516,7 @@ class TileFunction:
 
         return compile_function(self, specs, named, target, hints)
 
+    @opaque(OUTSIDE)
     @for_callers
     def compile_all(self, configs: Sequence[Any], specs: Sequence[Any] = (), *, targets: Sequence[Any] | None = None,
                     threads: int | None = None, errors: str = "raise", quiet: bool = True) -> list[Any]:
@@ -512,8 +546,12 @@ class TileFunction:
         -----
         [CPL-5]
         """
-        from cutile.functions.compile_all import compile_all
+        from cutile.functions.compile_all import check_specs, compile_all
 
+        check_specs(self.__name__, specs, targets)
+        if isinstance(configs, Mapping | str) or not all(isinstance(c, Mapping | tuple | list) for c in configs):
+            raise refusal(TypeError(f"configurations of {self.__name__}.compile_all are a list of dictionaries, or of "
+                                    f"tuples of further arguments, not {configs!r:.100}"))
         jobs = [(self, (*specs, *(() if isinstance(c, Mapping) else c)),
                  {**(c if isinstance(c, Mapping) else {}), "target": t})
                 for c in configs for t in targets or [None]]

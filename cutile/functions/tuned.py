@@ -7,14 +7,15 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from cutile._support.lru import LruDict
 from cutile._support.opaque import opaque
 from cutile._support.structs import structure
-from cutile.errors import refusal, warn
-from cutile.functions import libraries
+from cutile.errors import declares, for_callers, is_refusal, refusal, warn
+from cutile.functions import libraries, options
 from cutile.functions.binding import bind
+from cutile.functions.entry import OUTSIDE
 from cutile.functions.factory import Factory
 from cutile.functions.rules import nearest, of_function
 from cutile.functions.tile_function import TileFunction
@@ -120,7 +121,12 @@ class Tuned:
         if callable(given):
             names = self._names(args, named)
             rule = of_function(f"the configurations of {self.__name__}", given, list(names))
-            given = configurations(rule.value(names))
+            try:
+                found = rule.value(names)
+            except Exception as e:
+                raise refusal(ValueError(f"the configurations of {self.__name__} cannot be computed: "
+                                         f"{type(e).__name__}: {e}")) from e
+            given = configurations(found)
             if not given:
                 raise refusal(ValueError(f"{self.__name__}: there are no configurations for these arguments"))
             self._check_keys(given)
@@ -142,9 +148,22 @@ class Tuned:
         tuned = set(self._keys())
         order = [n for n, p in f.parameters.items() if p.kind is not p.KEYWORD_ONLY and n not in tuned]
         if len(args) > len(order):
-            raise TypeError(f"{self.__name__}() takes {len(order)} positional arguments ({', '.join(order)}), but "
-                            f"{len(args)} were given; what is tuned is given by name")
+            names = ", ".join(f"`{n}`" for n in order)
+            raise refusal(TypeError(f"{self.__name__}() takes {len(order)} argument{'s' * (len(order) != 1)} by "
+                                    f"position ({names}), got {len(args)}; what is tuned is given by name"))
         return {**dict(zip(order, args)), **named}
+
+    def _check_arguments(self, args: tuple, named: Mapping[str, Any], config: Config) -> None:
+        """TypeError or ValueError for arguments that no configuration makes right. `config`: one of them."""
+        if isinstance(self.function, Factory):
+            return
+        values, _ = self.split(config)
+        given = {**self.call_arguments(self.function, args, named), **values}
+        try:
+            self.function._filled(given, ())
+        except (TypeError, ValueError) as e:
+            if not any(n in str(e) for n in config):
+                raise
 
     def _keys(self) -> list[str]:
         configs = self.settings.configs
@@ -156,7 +175,7 @@ class Tuned:
 
     @opaque("a tuned function searches by launching kernels; call it outside of what is compiled. In it, call the "
             "function that is tuned, f.function, with what a search has found, **f.best(...)")
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def _searching_call(self, *args: Any, **named: Any) -> Any:
         kind = _kind(args, named)
         try:
             f, names, values = self._resolved[kind]
@@ -167,6 +186,20 @@ class Tuned:
         if named:
             named = self._passed(f, named)
         return f(*args, **named) if names is None else f(**dict(zip(names, args)), **named, **values)
+
+    __call__ = _searching_call  # until cutile.torch gives it one that compilers follow
+
+    def __getitem__(self, grid: Any) -> NoReturn:
+        raise TypeError(f"{self.__name__} takes no grid in brackets, since ct.jit was given one; call it as "
+                        f"{self.__name__}(...)")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """For what only the function has that is tuned."""
+        own = self.__dict__.get("function")
+        if own is not None and hasattr(own, name) and not name.startswith("_"):
+            raise AttributeError(f"{self.__name__} is a tuned function, which has no {name}; the function that is "
+                                 f"tuned has one, {self.__name__}.function.{name}", name=name, obj=self)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def _passed(self, f: TileFunction, named: Mapping[str, Any]) -> dict[str, Any]:
         """Named arguments without the hints, and the parameters of a factory, that the caller has chosen."""
@@ -186,6 +219,8 @@ class Tuned:
         f, values = self.configured(self.best(*args, **given))
         return f, names, values
 
+    @opaque(OUTSIDE)
+    @for_callers
     def best(self, *args: Any, **named: Any) -> Config:
         """Give the configuration for a call: found before, remembered on disk, or searched now.
 
@@ -201,7 +236,7 @@ class Tuned:
         dict
         """
         self._check_named(named)
-        key = key_of(self, args, named)
+        key = self._key(args, named)
         config = self._found.get(key)
         if config is None:
             kept = self._store.get(key)
@@ -211,6 +246,8 @@ class Tuned:
                 self.last = kept
         return config
 
+    @opaque(OUTSIDE)
+    @for_callers
     def tune(self, *args: Any, **named: Any) -> Tuning:
         """Search now, and remember the result.
 
@@ -240,12 +277,22 @@ class Tuned:
                                     f"arrays of JAX; search with arrays of NumPy, PyTorch or CuPy of the same dtypes "
                                     f"and sizes on the same device, {self.__name__}.tune(...), or give the "
                                     f"configuration in the call"))
-        key = key_of(self, args, named)
+        key = self._key(args, named)
         self.last = found = search(self, args, named, key)
         self._resolved.clear()
         self._found.keep(key, found.best)
         self._store.keep(found)
         return found
+
+    def _key(self, args: tuple, named: Mapping[str, Any]) -> TuningKey:
+        """The key of a call. TypeError for arguments that it cannot have, before a search takes its time."""
+        tracer = TileFunction._tracer
+        if tracer is not None and (refused := tracer.refused(self)) is not None:
+            raise refused
+        try:
+            return key_of(self, args, named)
+        except TypeError as e:
+            raise (e if is_refusal(e) else refusal(TypeError(f"{self.__name__}(): {e}"))) from None
 
     def _check_named(self, named: Mapping[str, Any]) -> None:
         """TypeError for a name that is no parameter, before a search takes its time."""
@@ -257,6 +304,8 @@ class Tuned:
 
     # -------------------------------------------------------------- without searching
 
+    @opaque(OUTSIDE)
+    @for_callers
     def compile(self, *specs: Any, target: Any = None, hints: Mapping[str, Any] | None = None, **named: Any) -> Any:
         """Compile for arguments of these kinds, as functions made by `ct.jit` do, without running anything.
 
@@ -295,6 +344,8 @@ class Tuned:
         passed = {**self.call_arguments(f, specs, rest), **values}
         return compile_function(f, (), passed, target, hints)
 
+    @opaque(OUTSIDE)
+    @for_callers
     def compile_all(self, configs: Sequence[Config] | None = None, specs: Sequence[Any] = (), *,
                     targets: Sequence[Any] | None = None, threads: int | None = None, errors: str = "raise",
                     quiet: bool = True) -> list[Any]:
@@ -324,13 +375,16 @@ class Tuned:
         -----
         [CPL-5, TUN-12]
         """
-        from cutile.functions.compile_all import compile_all
+        from cutile.functions.compile_all import check_specs, compile_all
 
-        wanted = self.configs_for(tuple(specs), {}) if configs is None else list(configs)
+        check_specs(self.__name__, specs, targets)
+        wanted = self.configs_for(tuple(specs), {}) if configs is None else configurations(configs)
         self._check_keys(wanted)
         return compile_all([(self, tuple(specs), {**c, "target": t}) for c in wanted for t in targets or [None]],
                            threads=threads, errors=errors, quiet=quiet)
 
+    @opaque(OUTSIDE)
+    @for_callers
     def profile(self, *args: Any, **named: Any) -> Any:
         """Profile a call with the configuration that is found for it.
 
@@ -373,6 +427,7 @@ class Tuned:
 
     # -------------------------------------------------------------- files
 
+    @declares
     def load(self, path: Any) -> None:
         """Use the results in a file that `export` wrote. They count before those on disk.
 
@@ -381,6 +436,7 @@ class Tuned:
         path : path
             The file. A warning if it has results of other functions alone.
         """
+        options.check_path(f"{self.__name__}.load", path)
         functions = self._store.read(path)
         if functions and self.__name__ not in functions:
             warn(f"{os.fspath(path)!r} has no results of {self.__name__}, only of {', '.join(sorted(functions))}; "
@@ -388,6 +444,7 @@ class Tuned:
         self._found.clear()
         self._resolved.clear()
 
+    @declares
     def export(self, path: Any) -> None:
         """Write all results for this function that are known here to a file, which can ship with a program.
 
@@ -396,6 +453,7 @@ class Tuned:
         path : path
             The file.
         """
+        options.check_path(f"{self.__name__}.export", path)
         self._store.write(path)
 
     @property

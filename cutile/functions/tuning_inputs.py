@@ -9,18 +9,21 @@ from typing import Any
 import numpy as np
 
 from cutile.dtypes import INFO
+from cutile.errors import refusal
+from cutile.functions.reference import result_of
 from cutile.runtime.arguments import array_of
 
 
-def inputs_like(kind: Any, args: tuple, named: Mapping[str, Any]) -> tuple[tuple, dict[str, Any]]:
+def inputs_like(kind: Any, args: tuple, named: Mapping[str, Any], name: str = "it") -> tuple[tuple, dict[str, Any]]:
     """The arguments to measure with: those of a call, others of the same kind, or what a function makes of them."""
     if kind is None:
         return args, dict(named)
     if callable(kind):
-        made = kind(*args, **named)
+        made = result_of(kind, name, args, named, "function for inputs")
         made = made if isinstance(made, tuple) else (made,)
         if len(made) != len(args):
-            raise TypeError(f"the function for inputs must return {len(args)} arguments, and returned {len(made)}")
+            raise refusal(TypeError(f"the function for inputs must return {len(args)} arguments, and returned "
+                                    f"{len(made)}"))
         return made, dict(named)
     rng = np.random.default_rng(0)
     return tuple(_like(kind, a, rng) for a in args), {n: _like(kind, a, rng) for n, a in named.items()}

@@ -21,7 +21,8 @@ from cutile._support import trace
 from cutile.errors import refusal
 from cutile.functions import libraries, tuning_model
 from cutile.functions import tuning_spread as spread
-from cutile.functions.tuning_check import Outcome, Outputs, copies, outcome_of
+from cutile.functions.reference import result_of
+from cutile.functions.tuning_check import Outcome, Outputs, outcome_of
 from cutile.functions.tuning_inputs import inputs_like
 from cutile.functions.tuning_judge import Judge, Trial
 from cutile.functions.tuning_key import TuningKey
@@ -52,7 +53,7 @@ def search(tuned: Tuned, args: tuple, named: Mapping[str, Any], key: TuningKey) 
     """Find the fastest configuration for a call; ValueError with the most common reasons if none ran."""
     stop_if_loading()
     start = time.monotonic()
-    s = Search(tuned, *inputs_like(tuned.settings.inputs, args, named))
+    s = Search(tuned, *inputs_like(tuned.settings.inputs, args, named, tuned.__name__))
     try:
         s.judge = Judge(tuned.__name__, s.expected(), tuned.settings.check)
         s.rounds(start)
@@ -79,6 +80,7 @@ class Search:
     def __init__(self, tuned: Tuned, args: tuple, named: Mapping[str, Any]):
         self.tuned, self.args, self.named, self.settings = tuned, args, dict(named), tuned.settings
         self.trials = [Trial(c) for c in tuned.configs_for(args, named)]
+        tuned._check_arguments(args, named, self.trials[0].config)
         self.stream = self._stream()
         self.clocks = Clocks(self.stream, True)
         if self.settings.timeout_s is not None:
@@ -89,7 +91,7 @@ class Search:
         """What the reference returns, which gets copies of the arguments; None without one."""
         if self.settings.reference is None:
             return None
-        found = self.settings.reference(*copies(self.args), **copies(self.named))
+        found = result_of(self.settings.reference, self.tuned.__name__, self.args, self.named)
         return Outcome.of_reference(found, self._outputs(self.trials[0].config).names)
 
     def _stream(self) -> Any:

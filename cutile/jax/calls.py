@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cutile.errors import TileError, for_users
-from cutile.jax.description import Call, Reading, typed
+from cutile.errors import TileError, for_callers, for_users, refusal
+from cutile.jax.description import Call, Reading, check_outputs, typed
 from cutile.jax.targets import register
 from cutile.runtime.kernel import Kernel
-from cutile.runtime.launch import padded_grid
+from cutile.runtime.launch import no_kernel, padded_grid
 
 
+@for_callers
 def cutile_call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...]) -> Any:
     """Call a kernel from JAX, inside of jax.jit or outside.
 
@@ -71,15 +72,17 @@ def call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...], target: s
     from cutile.jax import callback, primitive  # which import JAX
 
     if not isinstance(kernel, Kernel):
-        raise TypeError(f"the second argument of cutile_call() must be a kernel, got {type(kernel).__name__}")
+        raise refusal(TypeError(no_kernel(kernel, "second argument of cutile_call()")))
     if isinstance(grid, tuple) and any(isinstance(n, jax.core.Tracer) for n in grid):
-        raise TypeError("the grid depends on the value of an array, but programs have a fixed one; compute it from "
-                        "shapes, or name what it depends on in static_argnames of jax.jit")
+        raise refusal(TypeError("the grid depends on the value of an array, but programs have a fixed one; compute it "
+                                "from shapes, or name what it depends on in static_argnames of jax.jit"))
     reading = Reading()
     values = reading.values(kernel, args)
     try:
         made = Call(kernel, padded_grid(grid), values, typed(kernel, values, returned), tuple(reading.outputs),
                     tuple(reading.aliases), target, batched=((),) * len(reading.inputs))
+        if returned is None:
+            check_outputs(made)
     except TileError as e:
         raise for_users(e) from e.__cause__
     results = (primitive.bind if made.outputs else callback.run)(made, reading.inputs)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import copy
+import dis
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from cutile.analysis.aliasing import first_writes
+from cutile.analysis.aliasing import all_writes, first_writes, only_updates
 from cutile.dtypes import INFO, from_foreign
-from cutile.errors import TileError, refusal
+from cutile.errors import TileError, TileTypeError, declares, refusal
 from cutile.runtime.annotations import ParameterSpec
 from cutile.runtime.arguments import Argument
 from cutile.runtime.array_ref import ArrayRef
@@ -210,6 +211,40 @@ def typed(kernel: Kernel, values: tuple, returned: Callable[[str], str] | None =
     return program
 
 
+def check_outputs(call: Call) -> None:
+    """TileTypeError for outputs whose elements nobody gives a value: the kernel stores to none of them, its code does
+    not use one, or it only updates one. An InputOutput has the values of its array.
+    """
+    program = call.program.kernel
+    found = {program.param_names[program.params.index(p)].partition("[")[0]: accesses
+             for p, accesses in all_writes(program).items()}
+    fresh = [n for n, v in zip(call.kernel.names, call.values, strict=True)
+             if isinstance(v, Array) and v.input is None]
+    missed = [n for n in fresh if n not in found]
+    none = bool(call.outputs) and not found
+    used = _used(call.kernel.function)
+    for n in missed:
+        if none or n not in used:
+            raise refusal(TileTypeError(
+                f"the kernel never stores to `{n}`, an output of this call of {call.kernel.__name__}, so that its "
+                f"elements are undetermined", program.span, help=f"write ct.store({n}, index, tile), or pass an array"))
+    for n in fresh:
+        if (op := only_updates(found.get(n, ()))) is not None:
+            raise refusal(TileTypeError(
+                f"{op.op.name}() updates `{n}`, an output of this call of {call.kernel.__name__}, whose elements are "
+                f"undetermined before", op.span,
+                help="pass what it begins with, InputOutput(jax.numpy.zeros(shape, dtype))"))
+
+
+def _used(function: Callable) -> set[str]:
+    """The parameters that the code of a function reads, or that functions in it do."""
+    names: set[str] = set(function.__code__.co_cellvars)
+    for i in dis.get_instructions(function):
+        if i.opname.startswith("LOAD"):
+            names.update(i.argval if isinstance(i.argval, tuple) else (str(i.argval),))
+    return names
+
+
 def _with_notes(e: TileError, kernel: Kernel, values: tuple) -> TileError:
     """The error, which others may be shown as well, with what it may be about: numbers that are arrays here."""
     notes = [(f"`{name}` is an array of JAX without axes, as all numbers are that jax.jit traces: load it, "
@@ -236,6 +271,7 @@ class Reading:
         self.outputs: list[tuple[tuple[int, ...], np.dtype]] = []
         self.aliases: list[tuple[int, int]] = []
 
+    @declares
     def values(self, kernel: Kernel, args: Sequence[Any]) -> tuple:
         """The arguments with an Array in the place of each array."""
         specs = kernel.parameters
@@ -260,9 +296,9 @@ class Reading:
             value = value.item()
         if isinstance(value, self.jax.Array | np.ndarray | OutputPlaceholder | InputOutput):
             if spec.constant:
-                hint = (": numbers that jax.jit traces are arrays; name it in static_argnames of jax.jit"
-                        if is_traced(value) else "")
-                raise TypeError(f"{where} is Constant; it cannot be an array, got {type(value).__name__}{hint}")
+                hint = ("numbers that jax.jit traces are arrays; name it in static_argnames of jax.jit"
+                        if is_traced(value) else "pass a number of Python, such as int(x)")
+                raise TypeError(f"{where} is Constant; it cannot be an array, got {type(value).__name__}: {hint}")
             return self._array(value, where)
         if spec.constant:
             return value
@@ -270,8 +306,10 @@ class Reading:
             return int(value)
         if isinstance(value, int | float):
             return value
+        got = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+        hint = {OutputPlaceholder: "; write OutputPlaceholder(shape, dtype)", InputOutput: "; write InputOutput(x)"}
         raise TypeError(f"{where}: cutile_call() takes arrays of JAX and NumPy, OutputPlaceholder, InputOutput, "
-                        f"numbers and tuples, got {type(value).__name__}")
+                        f"numbers and tuples, got {got}{hint.get(value, '') if isinstance(value, type) else ''}")
 
     def _array(self, value: Any, where: str) -> Array:
         buffer = value.array if isinstance(value, InputOutput) else value
@@ -294,11 +332,13 @@ class Reading:
             known = from_foreign(given) or from_foreign(np.dtype(given))
         except TypeError:
             known = None
+            if isinstance(given, str):
+                raise TypeError(f"{where}: {given!r:.40} is no dtype") from None
         if known is None or known.bitwidth < 8:
             raise TypeError(f"{where}: an array of dtype {given} cannot be passed to a kernel; convert it first")
         dtype = INFO[known].storage
-        if self.jax.dtypes.canonicalize_dtype(dtype) != dtype:
-            raise TypeError(f"{where}: JAX has no arrays of dtype {dtype} unless jax_enable_x64 is set")
+        if (has := self.jax.dtypes.canonicalize_dtype(dtype)) != dtype:
+            raise TypeError(f"{where}: JAX has no arrays of dtype {dtype} unless jax_enable_x64 is set; write {has}")
         return dtype
 
 

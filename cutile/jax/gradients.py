@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from cutile.errors import refusal
+from cutile.errors import for_callers, refusal
 from cutile.runtime import gradients
 
 
@@ -58,10 +57,14 @@ def custom_vjp(function: Callable, backward: Callable, *, non_differentiable: Se
     [0. 2. 4. 6.]
     """
     if not getattr(function, "outputs", ()):
-        raise TypeError(f"custom_vjp() takes a function made by ct.jit that declares outputs, not {function!r:.100}; "
-                        f"jax.custom_vjp gives others a derivative")
+        how = ("it is a factory: give what its calls return" if hasattr(function, "cache_info") else
+               "jax.custom_vjp gives others a derivative")
+        raise refusal(TypeError(f"custom_vjp() takes a function made by ct.jit that declares outputs, not "
+                                f"{function!r:.100}; {how}"))
     asked = gradients.asked(function, backward)
-    constant = _outputs(function, non_differentiable)
+    constant = gradients.names_of(non_differentiable, "non_differentiable", [o.name for o in function.outputs],
+                                  "no output", function)
+    read = [n for n in asked if n in function.parameters and n not in getattr(backward, "computed", ())]
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -70,10 +73,9 @@ def custom_vjp(function: Callable, backward: Callable, *, non_differentiable: Se
         from cutile.jax.primitive import all_varying
 
         hints = {n: kwargs.pop(n) for n in hint_names if n in kwargs and n not in function.parameters}
-        try:
-            given = {**signature.bind(*args, **kwargs).arguments, **hints}
-        except TypeError as e:
-            raise refusal(TypeError(f"{function.__name__}(): {e}")) from None
+        given = {**_given(function, args, kwargs), **hints}
+        if any(n not in given for n in read):  # the backward function reads what the caller left out
+            given = {**_tile_function(function)._filled(given, read), **given}
         arrays = {n: jax.numpy.asarray(v) for n, v in given.items() if isinstance(v, jax.Array | np.ndarray)}
         others = {n: v for n, v in given.items() if n not in arrays}
         # Here and not in the function, so that under shard_map JAX adds up the gradients of what all devices share.
@@ -85,20 +87,29 @@ def custom_vjp(function: Callable, backward: Callable, *, non_differentiable: Se
                      for o, a in zip(function.outputs, found, strict=True))
 
     hint_names = getattr(function, "hint_names", ())  # of a tuned function, whose calls may say them
-    signature = inspect.signature(function).replace(parameters=list(function.parameters.values()))
-    return wrapped
+    for n in ("compile", "compile_all", "profile"):
+        setattr(wrapped, n, getattr(function, n))
+    tile = wrapped.function = _tile_function(function)  # type: ignore[attr-defined]
+    wrapped.resolved = lambda args, named: (tile, None, {})  # type: ignore[attr-defined]  # as operators of PyTorch
+    return for_callers(wrapped)
 
 
-def _outputs(function: Callable, names: Sequence[str]) -> Sequence[str]:
-    """ValueError for a name that is no output."""
-    known = [o.name for o in function.outputs]
-    if isinstance(names, str):
-        raise TypeError(f"non_differentiable is a tuple of names, such as ({names!r},), not {names!r}")
-    for n in names:
-        if n not in known:
-            raise ValueError(f"non_differentiable names {n!r:.100}, which is no output of {function.__name__}; there "
-                             f"are {', '.join(known)}")
-    return names
+def _tile_function(function: Any) -> Any:
+    """The function by ct.jit behind a tuned one, or one that custom_vjp has made."""
+    while not hasattr(function, "_named"):
+        function = getattr(function, "function", None) or function.__wrapped__
+    return function
+
+
+def _given(function: Any, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a call by name. TypeError as for the function by ct.jit itself, and for `out` and `stream`."""
+    name = function.__name__
+    reasons = {"out": "arrays of JAX cannot be written to", "stream": "JAX's programs have streams of their own"}
+    for n, why in reasons.items():
+        if kwargs.get(n) is not None:
+            raise refusal(TypeError(f"{name}() takes no {n}= here: {why}"))
+    given = _tile_function(function)._named(args, {n: v for n, v in kwargs.items() if n not in ("out", "stream")})
+    return {n: v for n, v in given.items() if v is not function.missing}
 
 
 def _differentiable(function: Callable, backward: Callable, asked: Sequence[str], constant: Sequence[str],
@@ -123,7 +134,7 @@ def _differentiable(function: Callable, backward: Callable, asked: Sequence[str]
         given = dict(zip(outputs, given if isinstance(given, tuple) else (given,), strict=True))
         for o, g in given.items():
             if f"grad_{o}" not in asked and not isinstance(g, SymbolicZero) and g.dtype != jax.dtypes.float0:
-                raise _lost(function, backward, o, o in asked, o in constant)
+                raise gradients.lost(function, backward, o, o in asked, o in constant, "cutile.jax.custom_vjp")
         values = {**others, **kept, **{f"grad_{o}": _array(g, list(kept.values())) for o, g in given.items()
                                        if f"grad_{o}" in asked}}
         found = backward(**{n: values[n] for n in asked if n in values})
@@ -132,7 +143,11 @@ def _differentiable(function: Callable, backward: Callable, asked: Sequence[str]
         gradients.check(function, backward, found, arrays)
         return ({n: _converted(found.get(n), a.dtype) for n, a in arrays.items()},)
 
-    f = jax.custom_vjp(lambda arrays: function(**arrays, **others))
+    def run(arrays: dict[str, Any]) -> Any:
+        return function(**arrays, **others)
+
+    run.__name__ = run.__qualname__ = function.__name__  # which JAX shows
+    f = jax.custom_vjp(run)
     f.defvjp(forward, backwards, symbolic_zeros=True)
 
     def call(arrays: dict[str, Any]) -> Any:
@@ -144,19 +159,6 @@ def _differentiable(function: Callable, backward: Callable, asked: Sequence[str]
             return jax.jit(f)(arrays)  # outside of jit, shard_map takes no derivative with symbolic zeros
 
     return call
-
-
-def _lost(function: Callable, backward: Callable, output: str, read: bool, constant: bool) -> TypeError:
-    """A gradient that backward does not take. read: it reads the output;  constant: non_differentiable names that."""
-    who = getattr(backward, "__name__", "backward")
-    ways = [f"take grad_{output} in {who}"]
-    if read:
-        ways.append(f"for a derivative of a gradient, compute `{output}` in {who} from the inputs")
-    if not constant:
-        ways.append(f"say by non_differentiable=({output!r},) of cutile.jax.custom_vjp that callers use `{output}` as "
-                    f"a constant")
-    return refusal(TypeError(f"a gradient comes to output `{output}` of {function.__name__}, but {who}, its backward "
-                             f"function, takes no grad_{output}: {', or '.join(ways)}"))
 
 
 def _array(gradient: Any, beside: Sequence[Any]) -> Any:

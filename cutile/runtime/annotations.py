@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import types
 import typing
 from collections.abc import Iterable
@@ -302,6 +303,19 @@ def _all_constant(spec: ParameterSpec) -> ParameterSpec:
                          each=None if spec.each is None else _all_constant(spec.each))
 
 
+def _is_expression(text: str) -> bool:
+    """Whether an annotation is one, also the text in quotes that another text is."""
+    try:
+        inner = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        return False
+    return not (isinstance(inner, ast.Constant) and isinstance(inner.value, str)) or _is_expression(inner.value)
+
+
+def _quoted(text: str | None) -> str:
+    return '"' + (text or "M N").strip("\"' \n") + '"'
+
+
 def specs_of(fn: types.FunctionType) -> dict[str, ParameterSpec]:
     """Specs of all annotated parameters; string annotations are resolved (NameError if they cannot be) [KERN-1]."""
     annotations = fn.__annotations__
@@ -312,4 +326,8 @@ def specs_of(fn: types.FunctionType) -> dict[str, ParameterSpec]:
             raise NameError(
                 f"{e.name!r} in an annotation of {fn.__qualname__} means nothing when the function is defined: import "
                 f"it outside of `if TYPE_CHECKING:`, or annotate arrays with ct.Array", name=e.name) from None
+        except SyntaxError as e:
+            text = next((a for a in annotations.values() if isinstance(a, str) and not _is_expression(a)), e.text)
+            raise TypeError(f"the annotation {text!r} in {fn.__qualname__} is no expression of Python; named sizes of "
+                            f"an array are written ct.Array[{_quoted(text)}]") from None
     return {n: spec_of(a, n) for n, a in annotations.items() if n != "return"}

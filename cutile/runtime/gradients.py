@@ -21,9 +21,16 @@ def asked(function: Any, backward: Callable) -> list[str]:
 
     TypeError for one that is neither an input, an output nor a gradient, and for an output that is no gradient.
     """
+    if not callable(backward):
+        raise refusal(TypeError(f"the backward function of {function.__name__} is made by ct.jit or a function of "
+                                f"Python, not {backward!r:.100}"))
     inputs, outputs = list(function.parameters), [o.name for o in function.outputs]
     known = [*inputs, *outputs, *(f"grad_{o}" for o in outputs)]
     own = getattr(backward, "parameters", None) or inspect.signature(backward).parameters
+    for p in own.values():
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            raise refusal(TypeError(f"parameters of the backward function of {function.__name__} are names among "
+                                    f"{', '.join(known)}, and `{p}` is none"))
     names = [n for n in own if n in known or n not in getattr(backward, "computed", ())]
     for n in names:
         if n not in known:
@@ -76,6 +83,9 @@ def check(function: Any, backward: Callable, found: Mapping[str, Any], arrays: M
     for n, gradient in found.items():
         if gradient is None:
             continue
+        if isinstance(gradient, str | bytes | Mapping) or callable(gradient):
+            raise refusal(TypeError(f"{who} returned a gradient of {n} that is no array, but of type "
+                                    f"{type(gradient).__name__}"))
         if n not in arrays:
             raise refusal(TypeError(f"{who} returned a gradient of {n}, which is no array here; leave it out"))
         shape, wanted = tuple(np.shape(gradient)), tuple(arrays[n].shape)
@@ -89,6 +99,37 @@ def check(function: Any, backward: Callable, found: Mapping[str, Any], arrays: M
                                     f"{found[n].dtype}, but `{n}` of {function.__name__} has {arrays[n].dtype}: give "
                                     f"it one by ct.Out(..., dtype=...), or the kernel the parameter `{n}`, whose dtype "
                                     f"it then has"))
+
+
+def names_of(given: Any, option: str, known: Sequence[str], what: str, function: Any) -> Sequence[str]:
+    """Names that an option gives. TypeError for text in their place, ValueError for one that is not among the known.
+
+    what   what these are, in words
+    """
+    if isinstance(given, str) or not all(isinstance(n, str) for n in given):
+        example = given if isinstance(given, str) else known[0]
+        raise refusal(TypeError(f"{option} is a tuple of names, such as ({example!r},), not {given!r:.100}"))
+    for n in given:
+        if n not in known:
+            raise refusal(ValueError(f"{option} names {n!r:.100}, which is {what} of {function.__name__}"
+                                     f"{_meant(n, known)}; there are {', '.join(known)}"))
+    return given
+
+
+def lost(function: Any, backward: Callable, output: str, read: bool, constant: bool, maker: str) -> TypeError:
+    """The error of a gradient that comes to an output, and that the backward function does not take.
+
+    read   whether it reads the output;  constant: whether non_differentiable names that
+    maker  what was given the backward function
+    """
+    who = _name(backward)
+    ways = [f"take grad_{output} in {who}"]
+    if read:
+        ways.append(f"for a derivative of a gradient, compute `{output}` in {who} from the inputs")
+    if not constant:
+        ways.append(f"say by non_differentiable=({output!r},) of {maker} that callers use `{output}` as a constant")
+    return refusal(TypeError(f"a gradient comes to output `{output}` of {function.__name__}, but {who}, its backward "
+                             f"function, takes no grad_{output}: {', or '.join(ways)}"))
 
 
 def _how_to_fit(shape: tuple, wanted: tuple) -> str:

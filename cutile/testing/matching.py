@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cutile import settings
+from cutile._support.opaque import opaque
 from cutile._support.structs import structure
-from cutile.functions import libraries
+from cutile.errors import for_callers, refusal
+from cutile.functions import libraries, options
+from cutile.functions.entry import OUTSIDE
 from cutile.functions.profiling import copied_to_host, resolved
+from cutile.functions.reference import result_of
 from cutile.functions.tuning_check import Outputs, copies, elements, in_order, on_host, outcome_of, referred
 from cutile.runtime.launch import launch
 
@@ -99,6 +103,11 @@ class Matched:
         return "\n".join([*map(str, self.outputs), *(f"note: {n}" for n in self.notes)])
 
 
+_KINDS = {"reference": options.FUNCTION, "args": options.ARGUMENTS, "named": options.BY_NAME}
+
+
+@opaque(OUTSIDE)
+@for_callers
 def assert_matches(f: Any, reference: Callable[..., Any], args: Sequence[Any], *, named: dict[str, Any] | None = None,
                    bounds: Any = None, sanitize: bool | None = None) -> Matched:
     """Check that each element of the outputs is as near to the reference as the arithmetic of the kernel allows.
@@ -137,7 +146,9 @@ def assert_matches(f: Any, reference: Callable[..., Any], args: Sequence[Any], *
         No bound is known: the text names the line where it was lost, and why. Compute more exactly there, or give
         `bounds`. Or the reference returns, or `bounds` has, fewer or more arrays than there are outputs.
     TypeError
-        The reference returns what is no array.
+        The reference returns what is no array, or does not take the arguments.
+    RuntimeError
+        The reference raises an error, which is the cause.
 
     Notes
     -----
@@ -156,9 +167,10 @@ def assert_matches(f: Any, reference: Callable[..., Any], args: Sequence[Any], *
     >>> 0 < found.error < found.bound < 1e-6
     True
     """
-    args, named = tuple(args), named or {}
-    returned = reference(*copies(args), **copies(named))
+    options.check("assert_matches", {"reference": reference, "args": args, "named": named}, _KINDS)
+    args, named = tuple(args), dict(named or {})
     call = _Call(f, args, named)
+    returned = result_of(reference, call.name, args, named)
     want = referred(returned, call.returned)
     if len(want) != len(call.returned):
         raise ValueError(f"{f.__name__} has {len(call.returned)} outputs, and the reference returned {len(want)}; "
@@ -169,6 +181,8 @@ def assert_matches(f: Any, reference: Callable[..., Any], args: Sequence[Any], *
     call.must_store_all()
     allowed, lost = call.bounds() if bounds is None else (list(_several(bounds)), None)
     got = [on_host(a) for a in _several(f(*copies(args), **copies(named)))]
+    if bounds is not None:
+        _check_bounds(call.returned, got, allowed)
     if len(got) != len(allowed):
         raise ValueError(f"{f.__name__} has {len(got)} outputs, and bounds= has {len(allowed)}; give a number, or a "
                          f"tuple in the order ({', '.join(call.returned)})")
@@ -185,10 +199,13 @@ class _Call:
     """A call of a function: the launch that it makes, with outputs of its own and copies of the caller's arrays."""
 
     def __init__(self, f: Any, args: tuple, named: dict[str, Any]):
-        self.name = f.__name__
         self.function, values = resolved(f, copies(args), copies(named))
+        self.name = f.__name__
         self.grid, self.kernel, self.arguments = self.function.launch_arguments(values)
         self.returned = [n for n in self.kernel.names if n in self.function.returned]
+        if not self.returned:
+            raise refusal(ValueError(f"{self.name} returns nothing that could be compared: declare outputs by "
+                                     f"ct.jit(..., out=...), or say by inout() which arguments it changes"))
 
     def on_host(self) -> tuple:
         return tuple(map(copied_to_host, self.arguments))
@@ -217,6 +234,19 @@ class _Call:
             raise ValueError(f"no bound is known for {self.name}: {found.inconclusive}; give bounds=")
         by_name = {a.name: a for a in found.arrays}
         return [by_name[n].bound for n in self.returned], found.lost
+
+
+def _check_bounds(names: Sequence[str], got: Sequence[np.ndarray], bounds: Sequence[Any]) -> None:
+    """TypeError for bounds that are no numbers, ValueError for negative ones and for another shape."""
+    for name, a, b in zip(names, got, bounds):
+        given = np.asarray(b)
+        if given.dtype.kind not in "iuf":
+            raise refusal(TypeError(f"bounds= of `{name}` is a number or an array of numbers, not {b!r:.100}"))
+        if (given < 0).any():
+            raise refusal(ValueError(f"bounds= of `{name}` says how far elements may be away, so it is not negative"))
+        if given.ndim > a.ndim or any(n not in (1, m) for n, m in zip(given.shape[::-1], a.shape[::-1])):
+            raise refusal(ValueError(f"bounds= of `{name}` has the shape {given.shape}, and `{name}` {a.shape}; give a "
+                                     f"number, or an array of that shape"))
 
 
 def _advice(name: str, where: np.ndarray) -> str:

@@ -8,12 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from cutile.functions import libraries
+from cutile._support.opaque import opaque
+from cutile.errors import for_callers, refusal
+from cutile.functions import libraries, options
 from cutile.functions.binding import read_array
+from cutile.functions.entry import OUTSIDE
 from cutile.functions.tuning_check import copies, on_host
 from cutile.runtime.turn_schedule import schedule
 
+_KINDS = {"f": options.FUNCTION, "args": options.ARGUMENTS, "named": options.BY_NAME, "repeats": options.COUNT}
 
+
+@opaque(OUTSIDE)
+@for_callers
 def assert_repeatable(f: Callable[..., Any], args: Sequence[Any], *, named: dict[str, Any] | None = None,
                       repeats: int = 10) -> None:
     """Check that a function gives the same bits each time.
@@ -57,6 +64,7 @@ def assert_repeatable(f: Callable[..., Any], args: Sequence[Any], *, named: dict
     ...     print(str(e)[:24])
     total: output 0 at [0] i
     """
+    options.check("assert_repeatable", {"f": f, "args": args, "named": named, "repeats": repeats}, _KINDS)
     if repeats < 2:
         raise ValueError(f"repeats is 2 or more, not {repeats!r}: one call has nothing to be compared with")
     named = named or {}
@@ -65,6 +73,8 @@ def assert_repeatable(f: Callable[..., Any], args: Sequence[Any], *, named: dict
     def outputs(seed: int | None) -> list[np.ndarray]:
         with contextlib.nullcontext() if seed is None else schedule(seed=seed):
             found = f(*copies(tuple(args)), **copies(named))
+            if found is None:
+                raise refusal(ValueError(f"{getattr(f, '__name__', f)} returns nothing that could be compared"))
             return [on_host(a) for a in (found if isinstance(found, tuple | list) else (found,))]
 
     first = outputs(None)

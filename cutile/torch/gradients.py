@@ -16,6 +16,7 @@ from torch._library.autograd import make_autograd_impl
 from cutile.errors import refusal
 from cutile.functions.tile_function import TileFunction
 from cutile.runtime import autograd, gradients
+from cutile.torch import results as results_of
 from cutile.torch.no_gradient import apply, refuse_tangents, stored
 
 
@@ -35,12 +36,17 @@ class Formula:
         self.backward = backward.function if isinstance(backward, torch.library.CustomOpDef) else backward
         self.kernel = self.backward if isinstance(self.backward, TileFunction) else None
         self.asked = gradients.asked(function, self.backward)
+        self.computed = [n for n in self.asked if n in function.computed]
 
     def keep(self, ctx: Any, args: Sequence[Any], result: Any) -> None:
         """Keep what `backward` will need of a call."""
         results = result if isinstance(result, tuple) else (result,)
         outputs = dict(zip(self.outputs, results))
-        values = {**dict(zip(self.inputs, args)), **outputs}
+        given = dict(zip(self.inputs, args))
+        if any(given.get(n) is None for n in self.computed):  # what the call computes, backward gets, too
+            names = results_of.named(self.function, given)
+            given |= {n: names[n] for n in self.computed if given.get(n) is None}
+        values = {**given, **outputs}
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(*(t for n, t in outputs.items() if n in self.non_differentiable))
         ctx.names = [n for n in self.asked if isinstance(values.get(n), torch.Tensor)]
@@ -57,9 +63,7 @@ class Formula:
             if f"grad_{o}" in self.asked:
                 values[f"grad_{o}"] = torch.zeros(shape, dtype=dtype, device=device) if grad is None else grad
             elif grad is not None:
-                raise refusal(RuntimeError(f"a gradient comes to output `{o}` of {self.name}, but its backward takes "
-                                           f"no grad_{o}: take it, or say by non_differentiable=(\"{o}\",) of "
-                                           f"cutile.torch.op that this output has no gradient"))
+                raise gradients.lost(self.function, self.backward, o, o in self.asked, False, "cutile.torch.op")
         wanted = [n for n, need in zip(self.inputs, needed) if need and n not in self.non_differentiable]
         found = self.call(**{n: values[n] for n in self.asked})
         found = gradients.by_input(self.function, self.backward, found, wanted,

@@ -7,16 +7,23 @@ from typing import Any
 
 import torch
 from torch.autograd import forward_ad
+from torch.fx import Proxy
 
-from cutile.errors import TileTypeError, warn
+from cutile.errors import TileTypeError, refusal, warn
+from cutile.functions import options
+from cutile.functions.argument_kinds import check_constant
+from cutile.functions.factory import Factory
 from cutile.functions.rules import nearest
 from cutile.functions.tile_function import TileFunction
 from cutile.functions.tuned import Tuned
+from cutile.runtime.gradients import names_of
 from cutile.runtime.kernel import Kernel
 from cutile.torch import gradients, results
 from cutile.torch.exporting import warn_of_main
 from cutile.torch.schema import is_tensor, schema
 
+_TAGS: options.Kind = (lambda x: not isinstance(x, str) and all(isinstance(t, torch.Tag) for t in x)), (
+    "a tuple of tags, such as (torch.Tag.pointwise,)")
 _made: dict[str, _Operator] = {}  # by name: the operator that was made last
 
 
@@ -80,15 +87,13 @@ def op(name: str, function: TileFunction, *, backward: TileFunction | Callable |
     tensor([3., 3., 3.])
     """
     _check(name, function, backward)
+    options.check("cutile.torch.op", {"vmap": vmap, "tags": tags}, {"vmap": options.FUNCTION, "tags": _TAGS})
     written = [n for n in function.parameters if n in function.returned]
     if written and backward is not None:
         raise ValueError(f"{function.__name__} writes to {', '.join(written)}: operators that write have no gradient; "
                          f"declare outputs instead")
     known = [*function.parameters, *(o.name for o in function.outputs)]
-    for n in non_differentiable:
-        if n not in known:
-            raise ValueError(f"non_differentiable names {n}, which is neither input nor output of "
-                             f"{function.__name__}{nearest(n, known)}; there are {', '.join(known)}")
+    names_of(non_differentiable, "non_differentiable", known, "neither input nor output", function)
     formula = None if backward is None else gradients.Formula(name, function, backward, non_differentiable)
     if formula is not None and formula.kernel is not None:
         operator = backward if isinstance(backward, _Operator) else _make(
@@ -110,10 +115,12 @@ def _check(name: Any, function: Any, backward: Any) -> None:
     if isinstance(function, _Operator):
         raise TypeError(f"op() makes an operator of a function made by ct.jit, and {function._qualname} is an operator "
                         f"already; the function is its attribute `function`")
+    if isinstance(function, str) and isinstance(name, TileFunction):
+        raise TypeError(f"op() takes the name first: op({function!r:.100}, {name.__name__})")
     if not isinstance(function, TileFunction):
         raise TypeError(f"op() makes an operator of a function made by ct.jit, not of {function!r:.100}"
                         f"{_of_kernel(function)}")
-    if isinstance(backward, Kernel):
+    if isinstance(backward, Kernel | Factory):
         raise TypeError(f"backward is a function{_of_kernel(backward)}")
     if not isinstance(name, str):
         raise TypeError(f"the name of an operator is text such as \"mine::{function.__name__}\", not {name!r:.100}")
@@ -121,9 +128,13 @@ def _check(name: Any, function: Any, backward: Any) -> None:
     if len(parts) != 2 or not all(p.replace(".", "_").isidentifier() for p in parts):
         raise ValueError(f"the name of an operator is \"namespace::name\", such as \"mine::{function.__name__}\", not "
                          f"{name!r:.100}")
+    if parts[0] in ("aten", "prim", "prims"):
+        raise ValueError(f"the namespace {parts[0]} is PyTorch's own; take another one, such as \"mine::{parts[1]}\"")
 
 
 def _of_kernel(given: Any) -> str:
+    if isinstance(given, Factory):
+        return f"; {given.__name__} is a factory: give what it returns, {given.__name__}(...)"
     return f"; {given.__name__} is a kernel, of which ct.jit(kernel, grid=..., out=...) makes a function" * isinstance(
         given, Kernel)
 
@@ -238,17 +249,25 @@ class _Operator(torch.library.CustomOpDef):
             return self.function.plain(*args, **kwargs)
         for keyword in ("out", "stream"):
             kwargs.pop(keyword, None)
+        known = list(self.function.parameters)
         for n in kwargs:
-            if n not in self.function.parameters:
-                raise TypeError(f"{self._qualname} has no argument {n}{nearest(n, list(self.function.parameters))}")
+            if n not in known:
+                raise refusal(TypeError(f"{self._qualname} has no argument {n}{nearest(n, known)}"))
         for n, tensor in zip(self.function.parameters, self.tensors):
-            if tensor and n in given and not isinstance(given[n], torch.Tensor | list | tuple):
-                raise TypeError(_no_tensor(self, n, given[n]))
+            if tensor and n in given and not isinstance(given[n], torch.Tensor | Proxy) and not (
+                    self.function.specs[n].list and isinstance(given[n], list | tuple)):
+                raise refusal(TypeError(_no_tensor(self, n, given[n])))
+            value = given.get(n)
+            if self.function.specs[n].constant and value is not None and not isinstance(value, Proxy):
+                check_constant(self.function, n, value)
         try:
             return super().__call__(*args, **kwargs)
         except TileTypeError as e:
             _note_autocast(e, given.values())
             raise
+
+    def __getitem__(self, grid):
+        raise TypeError(f"{self._qualname} is an operator, and takes no grid in brackets; call it as a function")
 
     @property
     def kernel(self):

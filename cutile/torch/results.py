@@ -9,7 +9,7 @@ import torch
 
 from cutile.dtypes import DType
 from cutile.front.sizes import axes_of
-from cutile.functions.binding import MISSING, two_places
+from cutile.functions.binding import MISSING, check_rank, two_places
 from cutile.functions.out import Output
 from cutile.functions.rules import of_function
 from cutile.functions.tile_function import TileFunction
@@ -34,7 +34,7 @@ def run(function: TileFunction) -> Callable:
 
 def planned(function: TileFunction, given: Mapping[str, Any]) -> tuple[Mapping[str, Any], undeclared.Outputs]:
     """Named sizes and arguments of a call, and its outputs."""
-    names = _names(function, given)
+    names = named(function, given)
     return names, _outputs(function, names, given)
 
 
@@ -66,7 +66,7 @@ def tensors_in(given: Mapping[str, Any]) -> list[tuple[str, torch.Tensor]]:
             if isinstance(t, torch.Tensor)]
 
 
-def _names(function: TileFunction, given: Mapping[str, Any]) -> dict[str, Any]:
+def named(function: TileFunction, given: Mapping[str, Any]) -> dict[str, Any]:
     """Named sizes and arguments, with defaults, as PyTorch leaves out what is equal to one. Sizes may be symbolic."""
     names = {n: p.default for n, p in function.parameters.items() if p.default is not p.empty}
     names = {n: v for n, v in {**names, **given}.items() if v is not None and v is not MISSING}
@@ -74,6 +74,7 @@ def _names(function: TileFunction, given: Mapping[str, Any]) -> dict[str, Any]:
         if spec.sizes is None or not isinstance(given.get(n), torch.Tensor):
             continue
         shape, axes, k = tuple(given[n].shape), spec.sizes.axes, 0
+        check_rank(function, n, shape, spec.sizes)
         for axis in axes:
             length = len(shape) - len(axes) + 1 if axis.rest else 1
             if axis.name is not None:

@@ -14,9 +14,11 @@ from typing import Any
 
 import torch
 
+from cutile.errors import refusal
 from cutile.functions.binding import MISSING, REQUIRED
 from cutile.functions.entry import Tracer
 from cutile.functions.tile_function import TileFunction, let_trace
+from cutile.functions.tuned import Tuned
 from cutile.torch.operators import without_name
 
 _NAMESPACE = "cutile_functions"
@@ -27,7 +29,9 @@ _names: Counter[str] = Counter()
 def register() -> None:
     """Let Dynamo follow calls of functions. Once a process."""
     TileFunction._operator_in_graphs = torch._dynamo.assume_constant_result(_operator_in_graphs)
-    let_trace(Tracer(torch.compiler.is_dynamo_compiling, _in_graph))
+    let_trace(Tracer(torch.compiler.is_dynamo_compiling, _in_graph, _refused))
+    Tuned._refuse_export = torch._dynamo.assume_constant_result(_refuse_export)
+    Tuned.__call__ = _tuned_call
 
 
 def _in_graph(function, given, out=None, stream=None):
@@ -53,13 +57,40 @@ def _in_graph(function, given, out=None, stream=None):
     return results[0] if len(results) == 1 else results
 
 
+def _tuned_call(self, *args, **named):
+    """A call of a tuned function: Dynamo follows it to the error of torch.export, or to what breaks the graph."""
+    if torch.compiler.is_dynamo_compiling():
+        self._refuse_export()
+    return self._searching_call(*args, **named)
+
+
+def _refuse_export(function: Any) -> None:
+    """TypeError if a call is being exported. In a function that Dynamo does not follow, since some versions of it take
+    `is_exporting` for true in all that they trace.
+    """
+    if (error := _refused(function)) is not None:
+        raise error
+
+
+def _refused(function: Any) -> Exception | None:
+    if not torch.compiler.is_exporting():
+        return None
+    name = function.__name__
+    if isinstance(function, Tuned):
+        return refusal(TypeError(
+            f"{name} is a tuned function: it searches by launching kernels, and torch.export has tensors without "
+            f"memory. Search before, best = {name}.best(...), on tensors like those of the program; make an operator "
+            f"of the function that is tuned, layer = cutile.torch.op(\"mine::{name}\", {name}.function), and call "
+            f"layer(..., **best) in the program"))
+    return refusal(TypeError(f"torch.export needs operators with names: make one of {name}, layer = cutile.torch.op("
+                             f"\"mine::{name}\", {name}), and call that"))
+
+
 def _operator_in_graphs(function: TileFunction) -> tuple[str, tuple[str, ...], tuple[int | str, ...]]:
     """The function's operator in the namespace, which is made now if there is none, the parameters that it writes, and
     what a call returns: places among the operator's results, and parameters.
     """
-    if torch.compiler.is_exporting():  # here, since some versions of Dynamo take it for true in all that they trace
-        raise TypeError("torch.export needs operators with names: make one of a function made by ct.jit, by "
-                        "cutile.torch.op(\"mine::name\", function)")
+    _refuse_export(function)
     made: Any = vars(function).get("_in_graphs")
     if made is None or made[1].written != function._inout:
         name = re.sub(r"[\W_]+", "_", f"{function.__module__}_{function.__qualname__}").strip("_")

@@ -46,7 +46,7 @@ def test_equal_names_are_equal_sizes():
 
 @shows("JIT-4.rank")
 def test_ranks():
-    with pytest.raises(ValueError, match=re.escape("k(): `a` must have 2 axes (M K), got the shape (3,)") + "$"):
+    with pytest.raises(ValueError, match=re.escape("k(): `a` must have 2 axes (M K), got the shape (3,); ")):
         function("M K")(zeros(3), zeros(1))
     for text, shape, how in [("K", (2, 3), "a.reshape(-1)"), ("M K", (4, 2, 3), "a.reshape(-1, a.shape[-1])"),
                              ("B M K", (5, 4, 2, 3), "a.reshape(-1, *a.shape[-2:])")]:
@@ -218,7 +218,8 @@ def test_names_without_checks():
 
 @pytest.mark.parametrize("wrong", [3, 2.5, None, "x", object(), [1.0], (np.zeros(3),)])
 def test_what_is_no_array(wrong):
-    with pytest.raises(TypeError, match=re.escape("k(): `a` must be an array, got an object of type")):
+    number = f"the number {wrong}" if isinstance(wrong, int | float) else "an object of type"
+    with pytest.raises(TypeError, match=re.escape(f"k(): `a` must be an array, got {number}")):
         function("M")(wrong, zeros(1))
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import cutile as ct
+from cutile.functions.placement import decorator
 from tests.functions.kernels import unstored
 from tests.functions.shows import shows
 
@@ -124,10 +125,11 @@ def two_behind(y, x: ct.Array["N"], z, factor, bias):
 @pytest.mark.parametrize("kernel, outs, args, message", [
     (behind, 1, (X, 3.0),
      '`factor` was taken for the output, since outputs without a name are the last parameters that can be arrays; but '
-     'the kernel stores to `y`: write ct.Out(..., name="y")'),
+     'the kernel stores to `y`: write @ct.jit(grid=(1,), out=ct.Out((4,), name="y"))'),
     (two_behind, 2, (X, 3.0, 1.0),
      '`factor`, `bias` were taken for the output, since outputs without a name are the last parameters that can be '
-     'arrays; but the kernel stores to `y`, `z`: write ct.Out(..., name="y"), ct.Out(..., name="z")')])
+     'arrays; but the kernel stores to `y`, `z`: write @ct.jit(grid=(1,), out=(ct.Out((4,), name="y"), ct.Out((4,), '
+     'name="z")))')])
 def test_another_parameter_is_the_output(kernel, outs, args, message):
     f = ct.jit(kernel, grid=(1,), out=(ct.Out((4,)),) * outs)
     for _ in range(2):
@@ -154,8 +156,8 @@ def test_outputs_in_another_order():
 
     x = np.ones((3, 4), np.float32)
     f = ct.jit(k, grid="M", out=(ct.Out("M"), ct.Out("M N")))
-    with pytest.raises(TypeError, match=r'`y`, `total`, in the order of .* ct.Out\(..., name="total"\), ct.Out\(..., '
-                                        r'name="y"\)$'):
+    with pytest.raises(TypeError, match=r'`y`, `total`, in the order of .* @ct.jit\(grid="M", out=\(ct.Out\("M", '
+                                        r'name="total"\), ct.Out\("M N", name="y"\)\)\)$'):
         f(x)
     assert f._redeclared(out=(ct.Out("M", name="total"), ct.Out("M N", name="y")))(x)[1].shape == (3,)
 
@@ -192,3 +194,30 @@ def test_arrays_for_numbers():
     for wrong in (X, np.array(2.0)):
         with pytest.raises(TypeError, match=r"`n` is annotated as a number, got an array of shape .*; pass n.item\(\)"):
             f(X, wrong)
+
+
+@pytest.mark.parametrize("given, written", [
+    ({"grid": "cdiv(N, 4)", "out": ct.Out("N")}, '@ct.jit(grid="cdiv(N, 4)", out=ct.Out("N", name="y"))'),
+    ({"out": ct.Out(like="x", dtype=ct.float16, fill=0), "grid": (1, "N"), "hints": {"occupancy": 2}},
+     '@ct.jit(out=ct.Out(dtype=ct.float16, fill=0, like="x", name="y"), grid=(1, "N"), hints={"occupancy": 2})'),
+    ({"grid": lambda N: (N,), "out": (ct.Out(lambda N: (N,), "x"),), "name": "f"},
+     '@ct.jit(grid=..., out=ct.Out(..., dtype="x", name="y"), name="f")')])
+def test_the_whole_decorator_is_shown(given, written):
+    @ct.kernel
+    def k(x: ct.Array["N"], y, z):
+        ct.store(y, 0, ct.load(x, 0, 4))
+
+    f = ct.jit(k, **given)
+    assert decorator(f, {"z": "y"}) == written
+    if "..." not in written:  # what is written declares what it should
+        g = eval(written[1:])(k)
+        assert [o.name for o in g.outputs] == ["y"] and list(g.parameters) == ["x", "z"]
+
+
+def test_a_kernel_with_self():
+    with pytest.raises(TypeError, match="k: kernels in classes take no self: leave it out, and write @staticmethod"):
+        class Layer:
+            @ct.jit(grid="N", out=ct.Out("N"))
+            @ct.kernel
+            def k(self, x: ct.Array["N"], y):
+                ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), 1))

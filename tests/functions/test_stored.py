@@ -200,7 +200,7 @@ def never(f, *args, **named):
 @pytest.mark.parametrize("kernel, out, line", [
     (forgets, ct.Out("N"), "def forgets"), (forgets, ct.Out("N", name="y"), "def forgets"),
     (forgets, ct.Out("N", fill=0), "def forgets"), (renames, ct.Out("N"), "y = t * 2"),
-    (only_reads, ct.Out("N"), "def only_reads"), (forgets_one, (ct.Out("N"), ct.Out("1")), "def forgets_one"),
+    (only_reads, ct.Out("N"), "ct.store(y, 0, t)"), (forgets_one, (ct.Out("N"), ct.Out("1")), "def forgets_one"),
     (forgets_one, (ct.Out("N"), ct.Out("1", fill=0, name="z")), "def forgets_one")])
 def test_an_output_that_is_never_stored(kernel, out, line):
     f = ct.jit(kernel, grid=(1,), out=out)
@@ -210,8 +210,19 @@ def test_an_output_that_is_never_stored(kernel, out, line):
         missed = "z" if kernel is forgets_one else "y"
         assert f"`{missed}`, the output of {kernel.__name__}" in e.message
         assert f"ct.store({missed}, index, tile)" in e.help
-    with pytest.raises(ct.TileTypeError, match="the output of"):
+    with pytest.raises(ct.TileTypeError, match="the output of") as compiled:
         f.compile(ct.ArraySpec("N", ct.float32), target="sm_90")
+    assert compiled.value.message == e.message
+
+
+def test_what_is_said_of_an_output_that_constants_switch_off():
+    f = ct.jit(only_reads, grid=(1,), out=ct.Out("N"))
+    x, _ = x_and_copy()
+    e = never(f, x)
+    assert e.message == "with WAY = 0 the kernel never stores to `y`, the output of only_reads"
+    assert e.help.endswith("or say what it holds then: ct.Out(..., fill=0)")
+    assert np.array_equal(f(x, WAY=1)[:4], x[:4])
+    assert not ct.jit(only_reads, grid=(1,), out=ct.Out("N", fill=0))(x).any()
 
 
 def test_an_output_that_constants_let_be_stored():

@@ -4,6 +4,7 @@ import functools
 import itertools
 import json
 import time
+import traceback
 
 import numpy as np
 import pytest
@@ -413,13 +414,15 @@ def test_a_reference_gets_copies():
     assert np.array_equal(f(x, 2.0), X * 2) and np.array_equal(x, X) and not f.last.failures
 
 
-def test_an_error_of_the_reference_is_the_callers(tmp_path):
+def test_an_error_of_the_reference_is_named_as_its_own(tmp_path):
     def broken(x, factor):
         raise KeyError("mine")
 
     f = tuned(reference=broken)
-    with pytest.raises(KeyError, match="mine"):
+    with pytest.raises(RuntimeError, match="the reference of scaled, broken, raised KeyError: 'mine'") as e:
         f(X, 2.0)
+    assert isinstance(e.value.__cause__, KeyError)
+    assert [frame.name for frame in traceback.extract_tb(e.value.__cause__.__traceback__)] == ["broken"]
     assert f.last is None and not kept_on_disk(tmp_path)
 
 

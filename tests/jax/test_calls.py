@@ -4,6 +4,9 @@ benchmarks/gpu_smoke.py has the checks that need a GPU.
 """
 
 import doctest
+import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ import cutile as ct
 import cutile.jax
 from cutile.jax import InputOutput, OutputPlaceholder, cutile_call
 from tests.functions.shows import shows
+from tools.docgen import framework_errors
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -225,7 +229,7 @@ def test_a_function_that_writes_to_an_input():
     (8, "float32", TypeError, "parameter `y`: OutputPlaceholder takes a tuple of sizes, got 8"),
     ((8.0,), "float32", TypeError, "parameter `y`: sizes are ints, got .8.0,."),
     ((8, -1), "float32", ValueError, "parameter `y`: sizes are not negative, got .8, -1."),
-    ((8,), "nonsense", TypeError, "parameter `y`: an array of dtype nonsense cannot be passed"),
+    ((8,), "nonsense", TypeError, "parameter `y`: 'nonsense' is no dtype"),
     ((8,), "int64", TypeError, "parameter `y`: JAX has no arrays of dtype int64 unless jax_enable_x64 is set"),
 ])
 def test_wrong_placeholders(shape, dtype, error, text):
@@ -271,8 +275,12 @@ def test_the_sanitizer(monkeypatch):
 
 
 def test_no_kernel():
-    with pytest.raises(TypeError, match="must be a kernel, got function"):
+    with pytest.raises(TypeError, match="<lambda> is a plain function, not a kernel: decorate it with @ct.kernel"):
         cutile_call((1,), lambda x: x, ())
+    with pytest.raises(TypeError, match="the second argument of cutile_call.. must be a kernel, got tuple"):
+        cutile_call(scale, (1,), ())
+    with pytest.raises(TypeError, match="must be a kernel: scaled is a function made by ct.jit; call it as scaled"):
+        cutile_call((1,), scaled, ())
 
 
 def test_tuples_as_annotated():
@@ -285,3 +293,155 @@ def test_tuples_as_annotated():
         cutile_call((1,), k, ((1,), out(1)))
     with pytest.raises(TypeError, match="asks for a tuple, got int"):
         cutile_call((1,), k, (1, out(1)))
+
+
+# ------------------------------------------------------------------ outputs that have no values
+
+
+@ct.kernel
+def reads(x, y):
+    ct.load(x, 0, N) + ct.load(y, 0, N)
+
+
+@ct.kernel
+def forgets_one(x, y, z):
+    ct.store(y, 0, ct.load(x, 0, N))
+
+
+@ct.kernel
+def updates(x, total):
+    ct.atomic_add(total, 0, ct.sum(ct.load(x, 0, N)))
+
+
+@ct.kernel
+def perhaps(x, y, z, BOTH: ct.Constant[bool]):
+    ct.store(y, 0, ct.load(x, 0, N))
+    if BOTH:
+        ct.store(z, 0, ct.load(x, 0, N))
+
+
+@either
+@pytest.mark.parametrize("call, text, line", [
+    (lambda x: cutile_call((1,), reads, (x, out())), "the kernel never stores to `y`, an output of this call of reads, "
+     "so that its elements are undetermined", "def reads"),
+    (lambda x: cutile_call((1,), forgets_one, (x, out(), out())), "never stores to `z`, an output of this call of "
+     "forgets_one", "def forgets_one"),
+    (lambda x: cutile_call((1,), updates, (x, out(1))), "atomic_add.. updates `total`, an output of this call of "
+     "updates, whose elements are undetermined before", "ct.atomic_add")])
+def test_outputs_whose_elements_nobody_gives_a_value(call, text, line, jit):
+    with pytest.raises(ct.TileTypeError, match=text) as e:
+        jitted(call, jit)(jnp.asarray(X))
+    assert line in e.value.loc.source_line()
+
+
+@either
+def test_outputs_that_have_values(jit):
+    x = jnp.asarray(X)
+    assert np.array_equal(jitted(lambda x: cutile_call((1,), reads, (x, InputOutput(x))), jit)(x), X)
+    total = jitted(lambda x: cutile_call((1,), updates, (x, InputOutput(jnp.zeros(1)))), jit)(x)
+    assert total[0] == X.sum()
+    y, z = jitted(lambda x: cutile_call((1,), perhaps, (x, out(), out(), False)), jit)(x)
+    assert np.array_equal(y, X) and np.isnan(z).all()  # constants switch the other store off
+
+
+# ------------------------------------------------------------------ what users get wrong
+
+
+@pytest.mark.parametrize("args, text", [
+    (("jax", OutputPlaceholder, 2.0, 4), "got the class OutputPlaceholder; write OutputPlaceholder(shape, dtype)"),
+    (("jax", InputOutput, 2.0, 4), "got the class InputOutput; write InputOutput(x)"),
+    (("jax", OutputPlaceholder((N,), "flaot32"), 2.0, 4), "parameter `y`: 'flaot32' is no dtype"),
+    (("jax", OutputPlaceholder((N,), float), 2.0, 4), "no arrays of dtype float64 unless jax_enable_x64 is set; write "
+                                                      "float32"),
+    (("jax", out(), 2.0, np.array(4)),
+     "parameter `T` is Constant; it cannot be an array, got ndarray: pass a number of "
+     "Python, such as int(x)")])
+def test_arguments_that_say_what_to_write(args, text):
+    with pytest.raises(TypeError, match=re.escape(text)):
+        cutile_call((2,), scale, tuple(jnp.asarray(X) if isinstance(a, str) else a for a in args))
+
+
+def test_a_constant_that_is_an_array_of_jax():
+    with pytest.raises(TypeError, match="parameter `T` is Constant; .*, got ArrayImpl: pass a number of Python"):
+        cutile_call((2,), scale, (X, out(), 2.0, jnp.asarray(4)))
+
+
+@ct.jit(grid="cdiv(N, T)", out=ct.Out("N"))
+@ct.kernel
+def annotated(x: ct.Array["N"], f: float, y, T: ct.Constant[int] = 4):
+    ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), T) * f)
+
+
+@ct.jit(grid="cdiv(N, 4)", out=ct.Out("N"))
+@ct.kernel
+def by_array(x: ct.Array["N"], f: ct.Array[""], y):  # noqa: F722
+    ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), 4) * ct.load(f, (), ()))
+
+
+@pytest.mark.parametrize("call, text", [
+    (jax.jit(annotated),
+     "`f` is annotated as a number, got an array of shape (); numbers that jax.jit traces are arrays: "
+     "name `f` in static_argnames of jax.jit, or annotate `f` as ct.Array[\"\"] and load it"),
+    (lambda x, f: annotated(x, jnp.float32(f)),
+     "`f` is annotated as a number, got an array of shape (); pass f.item()"),
+    (lambda x, f: annotated(x, f, T=jnp.asarray(4)), "`T` is a constant of the kernel, got an array without axes "
+                                                     "(jaxlib._jax.ArrayImpl); pass int(T)"),
+    (lambda x, f: jax.jit(lambda t: annotated(x, f, T=t))(4),
+     "`T` is a constant of the kernel, got an array of shape () that JAX traces; numbers that jax.jit traces are arrays"
+     ": name `T` in static_argnames of jax.jit"),
+    (by_array, "`f` must be an array, got the number 2.0; jax.numpy.asarray(f, dtype) makes one without axes, or "
+     "annotate the parameter as a number, f: float")])
+def test_numbers_of_functions(call, text):
+    with pytest.raises(TypeError, match=re.escape(text)):
+        call(jnp.asarray(X), 2.0)
+    x = jnp.asarray(X)
+    assert np.array_equal(annotated(x, 2.0), 2 * X) and np.array_equal(by_array(x, jnp.asarray(2.0)), 2 * X)
+    assert np.array_equal(jax.jit(annotated, static_argnames=("f", "T"))(x, 2.0, T=8), 2 * X)
+
+
+def test_arrays_that_jax_traces_are_compiled_for():
+    seen = []
+    jax.jit(lambda x: seen.append(annotated.compile(x, 2.0, target="sm_90")) or x)(jnp.asarray(X))
+    assert seen[0].cubin == annotated.compile(ct.ArraySpec((N,), ct.float32), 2.0, target="sm_90").cubin
+
+
+# ------------------------------------------------------------------ errors of JAX itself, which docs/errors.md explains
+
+
+def _shown(part):
+    """The text of a row of the page."""
+    return next(text for text, *_ in framework_errors.JAX if part in text)
+
+
+def test_an_export_without_the_checks_disabled():
+    with pytest.raises(ValueError, match=re.escape(_shown("compatibility guarantees"))):
+        jax.export.export(jax.jit(lambda x: annotated(x, 2.0)))(X)
+
+
+def test_sizes_that_are_traced():
+    with pytest.raises(IndexError, match=re.escape(_shown("static integers"))):
+        jax.jit(lambda x, n: annotated(x[:n], 2.0))(X, 3)
+
+
+def test_what_a_program_cannot_return():
+    with pytest.raises(TypeError, match=re.escape(_shown("valid JAX type"))):
+        jax.jit(lambda x: annotated.profile)(X)
+
+
+LOADED = """
+import sys
+import jax.export
+import numpy as np
+try:
+    jax.export.deserialize(open(sys.argv[1], "rb").read()).call(np.ones(8, np.float32))
+except jax.errors.JaxRuntimeError as e:
+    print(e)
+"""
+
+
+def test_a_process_that_knows_no_kernels(tmp_path):
+    pytest.importorskip("flatbuffers")
+    program = jax.export.export(jax.jit(lambda x: annotated(x, 2.0)), disabled_checks=cutile.jax.disabled_checks())(X)
+    (tmp_path / "program").write_bytes(program.serialize())
+    found = subprocess.run([sys.executable, "-c", LOADED, tmp_path / "program"], capture_output=True, text=True)
+    assert _shown("FFI handler") in found.stdout, found.stderr

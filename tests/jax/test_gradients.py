@@ -1,11 +1,14 @@
 """Functions by ct.jit with a derivative in JAX."""
 
+import re
+
 import numpy as np
 import pytest
 
 import cutile as ct
 from tests.functions.shows import shows
 from tests.jax.kernels import N, square, square_backward
+from tools.docgen import framework_errors
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -216,5 +219,93 @@ def test_wrong_functions():
         custom_vjp(square, lambda x, grad_z: {})
     with pytest.raises(TypeError, match="output y of square is no gradient; those of square are named grad_x, grad_T"):
         custom_vjp(square, square)
-    with pytest.raises(TypeError, match="missing a required argument"):
+    with pytest.raises(TypeError, match="square.. needs the argument `x`"):
         squared()
+
+
+# ------------------------------------------------------------------ how it is called
+
+
+@ct.jit(grid=1, out=ct.Out("N"), defaults={"T": lambda N: N})
+@ct.kernel
+def product(x: ct.Array["N"], w: ct.Array["N"], y, T: ct.Constant[int], factor: ct.Constant[float] = 1.0):
+    ct.store(y, 0, ct.load(x, 0, T) * ct.load(w, 0, T) * factor)
+
+
+multiplied = custom_vjp(product, lambda x, w, grad_y, T, factor: {"x": w * grad_y * factor, "w": x * grad_y * factor})
+
+
+@pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_arguments_by_name(jit):
+    x, w = jnp.asarray(X[0]), jnp.asarray(X[1])
+    assert np.array_equal(jit(lambda **k: multiplied(**k))(x=x, w=w), x * w)
+    assert np.array_equal(jit(lambda x, w: multiplied(w=w, x=x, factor=2.0))(x, w), 2 * x * w)
+    found = jit(jax.grad(lambda p: multiplied(x=p["x"], w=p["w"]).sum()))({"w": w, "x": x})
+    assert np.array_equal(found["x"], w) and np.array_equal(found["w"], x)
+
+
+def test_a_backward_function_gets_what_the_caller_left_out():
+    seen = []
+
+    def backward(x, w, grad_y, T, factor):
+        seen.append((T, factor))
+        return {"x": w * grad_y, "w": x * grad_y}
+
+    f = custom_vjp(product, backward)
+    x = jnp.asarray(X[0])
+    jax.grad(lambda x: f(x, x).sum())(x)
+    jax.grad(lambda x: f(x, x, factor=3.0).sum())(x)
+    assert seen == [(N, 1.0), (N, 3.0)]
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda x: multiplied(x), "product() needs the argument `w`"),
+    (lambda x: multiplied(x, ww=x), "product() has no argument ww; did you mean w?"),
+    (lambda x: multiplied(x, x, x=x), "product() got two values for the argument `x`"),
+    (lambda x: multiplied(x, x, N, 1.0, 2), "product() takes 4 arguments (`x`, `w`, `T`, `factor`), got 5"),
+    (lambda x: multiplied(x, w=x[:3]),
+     "product(): the size of `w` along axis 0 is 3, but N is 8, the size of `x` along"),
+    (lambda x: multiplied(x, w=3.0),
+     "product(): `w` must be an array, got the number 3.0; jax.numpy.asarray([w], dtype) "
+     "makes one of one element, or annotate the parameter as a number, w: float"),
+    (lambda x: multiplied(x, x, T=8.0),
+     "product(): `T` is a constant of the kernel, annotated as int, got 8.0; write 8"),
+    (lambda x: multiplied(x, x, T=jnp.asarray(8)), "product(): `T` is a constant of the kernel, got an array "),
+    (lambda x: multiplied(x, x, out=x), "product() takes no out= here: arrays of JAX cannot be written to"),
+    (lambda x: multiplied(x, x, stream=0),
+     "product() takes no stream= here: JAX's programs have streams of their own")])
+@pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_wrong_calls(call, text, jit):
+    with pytest.raises((TypeError, ValueError), match=re.escape(text)):
+        jit(call)(jnp.asarray(X[0]))
+
+
+def test_it_is_compiled_and_checked_as_the_function():
+    assert multiplied.compile(ct.ArraySpec("8", ct.float32), ct.ArraySpec("8", ct.float32), target="sm_90").cubin
+    x = jnp.linspace(0, 1, N)
+    assert ct.testing.assert_matches(multiplied, lambda x, w: np.asarray(x, np.float64) * w, (x, x)).error == 0
+    assert multiplied.profile(x, x).bytes_written == 4 * N
+
+
+@pytest.mark.parametrize("make, text", [
+    (lambda: custom_vjp(square, None),
+     "the backward function of square is made by ct.jit or a function of Python, not"),
+    (lambda: custom_vjp(square, lambda *a: {}), "are names among x, T, y, grad_y, and `*a` is none"),
+    (lambda: custom_vjp(square, lambda **a: {}), "are names among x, T, y, grad_y, and `**a` is none"),
+    (lambda: custom_vjp(factory, lambda x: {}), "it is a factory: give what its calls return"),
+    (lambda: jax.grad(lambda x: custom_vjp(square, lambda x, grad_y: {"x": "text"})(x).sum())(jnp.asarray(X[0])),
+     "returned a gradient of x that is no array, but of type str")])
+def test_what_is_no_backward_function(make, text):
+    with pytest.raises(TypeError, match=re.escape(text)):
+        make()
+
+
+@ct.jit(grid=1, out=ct.Out("N"))
+def factory(f):
+    return square.kernel
+
+
+def test_derivatives_forwards_are_jaxs_error():
+    why = next(text for text, *_ in framework_errors.JAX if "forward-mode" in text)
+    with pytest.raises(TypeError, match=re.escape(why)):
+        jax.hessian(lambda x: squared(x).sum())(jnp.asarray(X[0]))

@@ -205,8 +205,9 @@ def test_an_output_whose_gradient_backward_does_not_take(backend):
     y, e = compiled(lambda x, w: marked(x, w), backend)(x, w)
     assert y.requires_grad and not e.requires_grad
     f = compiled(lambda x, w: sum(both(x, w)), backend)
-    with pytest.raises(RuntimeError, match="comes to output `e` of cutile_gradients::both, but its backward takes no "
-                                           "grad_e.*non_differentiable="):
+    error = TypeError if backend is None else RuntimeError  # in a graph, PyTorch shows the TypeError in its own
+    with pytest.raises(error, match="comes to output `e` of product, but .*, its backward function, takes no grad_e: "
+                                    "take grad_e in .*, or say by non_differentiable=..e.,. of cutile.torch.op that"):
         f(x, w).sum().backward()
 
 
@@ -338,3 +339,32 @@ def test_a_list_of_tensors():
     found = torch.autograd.grad(operator([x, w], x.detach()).sum(), (x, w))
     assert torch.equal(found[0], torch.ones_like(x)) and torch.equal(found[1], torch.full_like(x, 3))
     assert torch.equal(torch.autograd.grad(operator([x.detach(), w], w).sum(), w)[0], torch.full_like(x, 3))
+
+
+def test_a_backward_function_gets_what_the_caller_left_out():
+    @ct.jit(grid="cdiv(N, T)", out=ct.Out("N"), defaults={"T": lambda N: 32})
+    @ct.kernel
+    def scale(x: ct.Array["N"], y, T: ct.Constant[int], N: ct.Constant[int],  # noqa: F821
+              factor: ct.Constant[float] = 2.0):
+        ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), T) * factor)
+
+    seen = []
+
+    def backward(T, N, factor, grad_y):
+        seen.append((T, N, factor))
+        return {"x": grad_y * factor}
+
+    operator = cutile.torch.op("cutile_gradients::left_out", scale, backward=backward)
+    x = torch.ones(100, requires_grad=True)
+    operator(x).sum().backward()
+    operator(x, T=16, factor=3.0).sum().backward()
+    assert seen == [(32, 100, 2.0), (16, 100, 3.0)] and (x.grad == 5).all()
+
+
+@pytest.mark.parametrize("backward, text", [
+    (3, "the backward function of product is made by ct.jit or a function of Python, not 3"),
+    (lambda *a: {}, "are names among x, w, y, e, grad_y, grad_e, and `.a` is none"),
+    (lambda **a: {}, "are names among x, w, y, e, grad_y, grad_e, and `..a` is none")])
+def test_what_is_no_backward_function(backward, text):
+    with pytest.raises(TypeError, match=text):
+        cutile.torch.op("cutile_gradients::none", of_arrays(product, "y", "e"), backward=backward)

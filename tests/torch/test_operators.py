@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -244,7 +245,7 @@ def test_names_without_namespace(name, kind):
 
 
 def test_unknown_names_without_gradient():
-    with pytest.raises(ValueError, match="non_differentiable names Y, which is neither.*there are x, y"):
+    with pytest.raises(ValueError, match="non_differentiable names 'Y', which is neither.*there are x, y"):
         cutile.torch.op("cutile_tests::no5", kernels.elementwise(kernels.double), non_differentiable=("Y",))
 
 
@@ -426,3 +427,74 @@ def test_a_name_used_again_for_a_function_without_module():
     cutile.torch.op("mine::without_module", first)
     with pytest.warns(UserWarning, match=r"was made of \w+, and is now made of tests\.torch"):
         cutile.torch.op("mine::without_module", second)
+
+
+# ------------------------------------------------------------------ what users get wrong
+
+
+@ct.jit(grid="cdiv(N, T)", out=ct.Out("N"))
+@ct.kernel
+def scaled(x: ct.Array["N"], y, factor: float, T: ct.Constant[int] = 32):  # noqa: F821
+    ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), T) * factor)
+
+
+@ct.jit(grid="cdiv(N, 32)", out=ct.Out("N"))
+def factory(f):
+    return scaled.kernel
+
+
+def made(function=scaled, name="cutile_tests::wrong", **given):
+    return cutile.torch.op(name, function, **given)
+
+
+WRONG = {"op": None}
+
+
+def operator():
+    WRONG["op"] = WRONG["op"] or made(name="cutile_tests::misused", backward=lambda factor, grad_y: {
+        "x": factor * grad_y})
+    return WRONG["op"]
+
+
+@pytest.mark.parametrize("call, error, text", [
+    (lambda: cutile.torch.op(scaled, "mine::scaled"), TypeError,
+     "op() takes the name first: op('mine::scaled', scaled)"),
+    (lambda: made(factory), TypeError, "factory is a factory: give what it returns, factory(...)"),
+    (lambda: made(backward=factory), TypeError, "factory is a factory: give what it returns, factory(...)"),
+    (lambda: made(name="aten::scaled"), ValueError, "the namespace aten is PyTorch's own; take another one, such as"),
+    (lambda: made(non_differentiable="y"), TypeError,
+     "non_differentiable is a tuple of names, such as ('y',), not 'y'"),
+    (lambda: made(vmap=3), TypeError, "vmap of cutile.torch.op is a function, not 3"),
+    (lambda: made(tags="pt2"), TypeError, "tags of cutile.torch.op is a tuple of tags, such as (torch.Tag.pointwise,), "
+                                          "not 'pt2'"),
+    (lambda: operator()[(3,)], TypeError,
+     "cutile_tests::misused is an operator, and takes no grid in brackets; call it"),
+    (lambda: operator()([kernels.X], 2.0), TypeError, "cutile_tests::misused takes tensors of PyTorch, and `x` is of "
+                                                      "type list"),
+    (lambda: operator()(kernels.X, 2.0, 32.0), TypeError,
+     "`T` is a constant of the kernel, annotated as int, got 32.0; "
+     "write 32"),
+    (lambda: operator()(kernels.X.clone().requires_grad_(), 2.0, T=32.0), TypeError, "got 32.0; write 32"),
+    (lambda: operator()(kernels.X, 2.0, T=torch.tensor(32)), TypeError,
+     "got an array without axes (torch.Tensor); pass "
+     "int(T)"),
+    (lambda: operator()(kernels.X, torch.tensor(2.0)), TypeError, "`factor` is annotated as a number, got an array of "
+                                                                  "shape (); pass factor.item()"),
+    (lambda: operator()(kernels.X), TypeError, "scaled() needs the argument `factor`"),
+    (lambda: torch.compile(lambda x: operator()(x, 2.0), backend="eager", fullgraph=True)(kernels.X[None]), Exception,
+     "scaled(): `x` must have 1 axis (N), got the shape (1, "),
+    (lambda: torch.compile(lambda x: operator()(x, 2.0), backend="eager", fullgraph=True)(kernels.X[0]), Exception,
+     "scaled(): `x` must have 1 axis (N), got the shape (); x.reshape(1) gives it 1 of size 1")])
+def test_what_users_get_wrong(call, error, text):
+    with pytest.raises(error, match=re.escape(text)):
+        call()
+
+
+def test_a_graph_of_fx_has_the_operator():
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return operator()(x, 2.0) + 1
+
+    traced = torch.fx.symbolic_trace(Model())
+    assert any("misused" in str(n.target) for n in traced.graph.nodes)
+    assert torch.equal(traced(kernels.X), 2 * kernels.X + 1)

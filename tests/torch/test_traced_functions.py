@@ -1,5 +1,7 @@
 """Functions without an operator in graphs of torch.compile: results, sizes, what is written, what is refused."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,8 @@ torch = pytest.importorskip("torch")
 import cutile as ct  # noqa: E402
 import cutile.torch  # noqa: E402
 from cutile.functions.tile_function import TileFunction, let_trace  # noqa: E402
+from tests.torch import graph_kernels as kernels  # noqa: E402
+from tools.docgen import framework_errors  # noqa: E402
 
 X = torch.arange(300.0)
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
@@ -121,3 +125,88 @@ def test_calls_outside_of_graphs_are_plain():
     assert scaled(X, out=given) is given and torch.equal(given, 2 * X)
     with pytest.raises(TypeError, match="scaled"):
         scaled(X, 64, 2.0, 5)
+
+
+# ------------------------------------------------------------------ what cannot be in a graph
+
+
+def tuned(**given):
+    return ct.autotune([{"P": 2.0}, {"P": 3.0}], quiet=True, timeout_s=None, **given)(
+        ct.jit(kernels.power, grid="cdiv(N, 32)", out=ct.Out("N")))
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_tuned_function_in_an_export(strict):
+    f = tuned(reference=lambda x: x ** 2)
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return f(x) + 1
+
+    said = (r"^power is a tuned function: it searches by launching kernels, and torch.export has tensors without "
+            r"memory. Search before, best = power.best\(...\), .*layer = cutile.torch.op\(.mine::power., "
+            r"power.function\), and call layer\(..., ..best")
+    with pytest.raises(TypeError, match=said):
+        torch.export.export(Model(), (X,), strict=strict)
+
+
+def test_what_the_error_of_an_export_says_to_write(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUTILE_CACHE_DIR", str(tmp_path))
+    f = tuned(check=lambda got, want: True)
+    best = f.best(X)
+    layer = cutile.torch.op("cutile_tests::found", f.function)
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return layer(x, **best) + 1
+
+    assert torch.equal(torch.export.export(Model(), (X,)).module()(X), f(X) + 1)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_function_in_an_export(strict):
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return scaled(x) + 1
+
+    with pytest.raises(TypeError, match=r'^torch.export needs operators with names: make one of scaled, layer = cutile.'
+                                        r'torch.op\("mine::scaled", scaled\), and call that$'):
+        torch.export.export(Model(), (X,), strict=strict)
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: scaled.profile(x), lambda x: scaled.compile(x, target="sm_90"),
+    lambda x: scaled.compile_all([{}], (x,), targets=["sm_90"]),
+    lambda x: ct.testing.assert_matches(scaled, lambda x: 2 * x.double(), (x,)),
+    lambda x: ct.testing.assert_repeatable(scaled, (x,)), lambda x: ct.testing.do_bench(lambda: None, repeats=1)],
+    ids=["profile", "compile", "compile_all", "assert_matches", "assert_repeatable", "do_bench"])
+def test_what_runs_or_compiles_kernels(call):
+    """It breaks a graph, and is an error that says so where none may be broken."""
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="call it outside of what is compiled"):
+        torch.compile(lambda x: call(x) or x, backend="eager", fullgraph=True)(X)
+    assert torch.equal(torch.compile(lambda x: (call(x), x + 1)[1], backend="eager")(X), X + 1)
+
+
+# ------------------------------------------------------------------ errors of PyTorch, which docs/errors.md explains
+
+
+def compiled_in_full(call):
+    return torch.compile(call, backend="eager", fullgraph=True)(X)
+
+
+@pytest.mark.parametrize("part, call", [
+    ("does not require grad", lambda: scaled(X.clone().requires_grad_()).sum().backward()),
+    ("torch.compiler.disable", lambda: compiled_in_full(lambda x: scaled.profile(x))),
+    ("graph_break", lambda: compiled_in_full(lambda x: scaled(x, out=torch.empty_like(x)))),
+    ("failed to bind", lambda: compiled_in_full(lambda x: scaled(x, wrong=3))),
+    ("Expected a value of type 'int'", lambda: compiled_in_full(lambda x: by_tiles(x, T=32.0)))])
+def test_errors_of_pytorch(part, call):
+    shown = next(text for text, *_ in framework_errors.PYTORCH if part in text)
+    with pytest.raises(Exception, match=re.escape(shown)):
+        call()
+
+
+@ct.jit(grid="cdiv(N, T)", out=ct.Out("N"))
+@ct.kernel
+def by_tiles(x: ct.Array["N"], y, T: ct.Constant[int] = 32):  # noqa: F821
+    ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), T))

@@ -13,7 +13,15 @@ from pathlib import Path
 from cutile import settings
 from cutile.ops import FAMILIES
 from cutile.ops._op import OpDef, registry
-from tools.docgen import conformance_pages, error_examples, error_messages, op_clauses, stubs, view_data
+from tools.docgen import (
+    conformance_pages,
+    error_examples,
+    error_messages,
+    framework_errors,
+    op_clauses,
+    stubs,
+    view_data,
+)
 from tools.docgen.markdown import plain, row, wrapped
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -185,6 +193,12 @@ waited for. From the second run of a program on, JAX raises a ValueError with th
 ## Common errors
 
 {examples}
+## Errors of JAX and PyTorch
+
+These come from the libraries themselves, where kernels meet them. Dynamo shows other errors of calls in a graph in its
+own, with the text of cutile at its end.
+
+{frameworks}
 ## All messages
 
 `…` stands for text that is filled in. If the right column is empty, the message says it all.
@@ -195,7 +209,8 @@ waited for. From the second run of a program on, JAX raises a ValueError with th
 def error_page() -> str:
     """The page of errors."""
     return ERRORS.format(note=NOTE, examples=error_examples.page(),
-                         remedies=error_messages.remedies(), messages=error_messages.tables())
+                         remedies=error_messages.remedies(), frameworks=framework_errors.tables(),
+                         messages=error_messages.tables())
 
 
 PAGES = {"docs/errors.md": error_page, "docs/ops.md": op_pages, "docs/freedoms.md": freedoms,
