@@ -14,7 +14,7 @@ from cutile._support.structs import structure
 from cutile.analysis.affine import AffineIndex, affine_scalars
 from cutile.dtypes import int_range
 from cutile.ir.nodes import Kernel, Op, Value
-from cutile.ir.walk import walk
+from cutile.ir.walk import nodes_of
 from cutile.ops import memory, views
 from cutile.ops._op import TILES
 from cutile.types import MemoryOrder, MemoryScope, PaddingMode
@@ -85,7 +85,7 @@ def accesses(kernel: Kernel) -> Mapping[Op, Access]:
 
 
 def _accesses(kernel: Kernel) -> dict[Op, Access]:
-    ops = [n for n in walk(kernel.body) if isinstance(n, Op)]
+    ops = [n for n in nodes_of(kernel) if type(n) is Op]
     found = [n for n in ops if n.op.accesses]
     if not found:
         return {}
@@ -96,7 +96,7 @@ def _accesses(kernel: Kernel) -> dict[Op, Access]:
 
 def array_paths(kernel: Kernel) -> Callable[[Value], ArrayPath]:
     """Returns a function from an array or list value of a kernel to its path."""
-    ops = [n for n in walk(kernel.body) if isinstance(n, Op)]
+    ops = [n for n in nodes_of(kernel) if type(n) is Op]
     return _paths(ops, affine_scalars(ops))
 
 

@@ -81,7 +81,7 @@ def affine_scalars(ops: Iterable[Op]) -> Callable[[Value], AffineIndex]:
 
     for n in ops:
         rule = _RULES.get(n.op)
-        if rule is not None and is_integer(n.results[0]):
+        if rule is not None and not n.results[0].type.shape and is_integer(n.results[0]):
             function = rule(n, *map(of, n.operands))
             if function is not None and len(function.terms) <= MAX_TERMS:
                 found[n.results[0]] = function

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from cutile.analysis.access import Access, accesses
 from cutile.dtypes import info
 from cutile.ir.nodes import (
+    Bind,
     Break,
     Continue,
     For,
@@ -119,7 +120,10 @@ def _classes(kernel: Kernel, together: Iterable[Iterable[Value]] = ()) -> _Class
     while pending:
         region, loop, frame = pending.pop()
         for n in region.nodes:
-            if type(n) is Op and n.region is None:  # most are; this is quick
+            kind = type(n)
+            if kind is Bind:
+                continue
+            if kind is Op and n.region is None:  # most are; this is quick
                 for v in n.results:
                     if id(v.type) in numbers:
                         continue

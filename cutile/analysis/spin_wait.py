@@ -25,6 +25,7 @@ from collections.abc import Iterable, Iterator
 from cutile._support.structs import field, structure
 from cutile.analysis.aliasing import is_written, memory_classes
 from cutile.ir.nodes import (
+    Bind,
     Break,
     Continue,
     For,
@@ -41,7 +42,7 @@ from cutile.ir.nodes import (
     regions_of,
     results_of,
 )
-from cutile.ir.walk import walk
+from cutile.ir.walk import nodes_of, walk
 from cutile.ops import atomics, create, shape
 from cutile.ops._op import ATOMIC, PURE, READ, WRITE
 from cutile.types import MemoryOrder
@@ -51,7 +52,7 @@ Loop = For | While
 
 def waiting_loops(kernel: Kernel) -> dict[Loop, tuple[Value, ...]]:
     """Each loop that waits for other blocks, with the carried values that are its state."""
-    if not any(_may_wait(n) for n in walk(kernel.body) if type(n) is not Op):
+    if not any(_may_wait(n) for n in nodes_of(kernel) if type(n) not in _NEVER):
         return {}
     flow = _Flow(kernel)
     found: dict[Loop, tuple[Value, ...]] = {}
@@ -60,6 +61,9 @@ def waiting_loops(kernel: Kernel) -> dict[Loop, tuple[Value, ...]]:
             state = flow.backward_slice([*flow.exits[loop], *flow.acts[loop]])
             found[loop] = tuple(v for v in loop.params if v in state)
     return found
+
+
+_NEVER = frozenset({Op, Bind})  # classes of nodes that do not wait
 
 
 def _may_wait(n: Node) -> bool:

@@ -39,6 +39,8 @@ from cutile.types import ListType
 
 def attribute(c: Context, t: Term, name: str) -> Term:
     """The term of `t.name`. TileTypeError if there is no such attribute."""
+    if is_tile(t):  # as most are
+        return _tile_attribute(t, name)
     match t:
         case Poison():
             return POISON
@@ -71,15 +73,6 @@ def attribute(c: Context, t: Term, name: str) -> Term:
             if name == "dtype":
                 return Static(t.array.type.dtype)
             return _method(t, "raw", name)
-        case Const() | Leaf() if is_tile(t):
-            match name:
-                case "dtype":
-                    return Static(t.type.dtype)
-                case "shape":
-                    return const_term(t.type.shape)
-                case "ndim":
-                    return loose(t.type.ndim)
-            return _method(t, "tile", name)
         case Leaf() if is_array(t):
             return _array_attribute(c, t, name)
         case Leaf() if isinstance(t.type, ListType):
@@ -91,6 +84,17 @@ def attribute(c: Context, t: Term, name: str) -> Term:
 
 # The attributes that each kind of receiver has besides its methods.
 _ATTRIBUTES = {kind: [n for n in dir(cls) if isinstance(getattr(cls, n), property)] for cls, kind in RECEIVERS.items()}
+
+
+def _tile_attribute(t: Const | Leaf, name: str) -> Term:
+    match name:
+        case "dtype":
+            return Static(t.type.dtype)
+        case "shape":
+            return const_term(t.type.shape)
+        case "ndim":
+            return loose(t.type.ndim)
+    return _method(t, "tile", name)
 
 
 def _method(t: Term, kind: str, name: str) -> Term:

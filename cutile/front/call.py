@@ -27,6 +27,7 @@ from cutile.ir.terms import (
     Static,
     Term,
     Tuple,
+    any_poisoned,
     describe,
     is_poisoned,
     phrase,
@@ -38,7 +39,7 @@ from cutile.ops._op import OpDef
 def call(c: Context, func: Term, args: tuple[Term, ...], kwargs: dict[str, Term],
          spans: ArgumentSpans | None = None) -> Term:
     """The term that a call of `func` gives. `spans` says where the arguments of a call are in the user's source."""
-    if is_poisoned(func) or any(map(is_poisoned, args)) or any(map(is_poisoned, kwargs.values())):
+    if is_poisoned(func) or any_poisoned(args) or any_poisoned(kwargs.values()):
         return POISON
     match func:
         case Static(OpDef() as op):

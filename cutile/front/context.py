@@ -80,6 +80,7 @@ class Context(Builder):
         self.call_depth = 0  # calls around the statement that is being typed
         self.deepest = 0  # the greatest call_depth so far inside the innermost call
         self.typed_calls: dict[Hashable, Any] = {}  # for repeated_calls.py
+        self.applied: dict[Hashable, Any] = {}  # for repeated_ops.py
         self.expression_depth = 0  # expressions around the one that is being typed
         self.combining: str | None = None  # the reduce or scan whose combine function is being typed
         self.elements = False  # whether an element function is being typed
@@ -90,7 +91,7 @@ class Context(Builder):
         # that its refused parts assign
         self.refused: set[ast.AST] = set()  # statements and expressions that are skipped
         # Unrolled loops evaluate these again and again:
-        self.literals: dict[ast.expr, Const] = {}  # numbers
+        self.literals: dict[ast.expr, Term] = {}  # numbers, strings, None, and tuples of these
         self.members: dict[ast.Attribute, Member] = {}  # attributes of modules
         self.named_members: dict[tuple[str, str], Member] = {}  # the same, by the names of module and attribute
 

@@ -9,7 +9,16 @@ from collections.abc import Callable
 from itertools import chain
 
 from cutile.errors import TileError, TileSyntaxError, TileTypeError
-from cutile.front import attributes, callables, error_recovery, items, python_objects, static, static_names
+from cutile.front import (
+    attributes,
+    callables,
+    error_recovery,
+    items,
+    python_objects,
+    repeated_ops,
+    static,
+    static_names,
+)
 from cutile.front.advice import call_of, hint, nearest
 from cutile.front.assignment import assign
 from cutile.front.conditions import choose, short_circuit, truth, truth_term
@@ -25,18 +34,22 @@ from cutile.ir.recursion import STEPS, in_new_thread, near_limit
 from cutile.ir.terms import (
     NONE,
     POISON,
+    Bound,
     Closure,
     Const,
     Dict,
     FString,
+    Leaf,
     Poison,
     PySlice,
     Static,
     Term,
     Tuple,
     Unusable,
+    any_poisoned,
     article,
     is_poisoned,
+    is_tile,
     phrase,
 )
 from cutile.ops._constants import loose
@@ -45,10 +58,22 @@ from cutile.ops._op import OpDef
 
 def evaluate(c: Context, s: Scope, node: ast.expr) -> Term:
     """The term of an expression; poison if it is wrong, or has different types on different paths."""
-    if (term := c.literals.get(node)) is not None:
+    kind = type(node)
+    if kind is ast.Name:  # a kernel has thousands of expressions: most are found here, without a span
+        var = s.vars.get(node.id)
+        if var is not None and type(var.term) in _READY and node.id in s.names and node not in c.refused:
+            return var.term
+    elif kind is ast.Attribute:
+        member = c.members.get(node)
+        if member is not None and member.still_there(s.globals):
+            return member.term
+    elif (term := c.literals.get(node)) is not None:
         return term
     term = evaluate_unused(c, s, node)
     return c.report(term.error(s.span(node))) if isinstance(term, Unusable) else term
+
+
+_READY = frozenset({Leaf, Const, Static, Tuple})  # classes of terms that are used as they are
 
 
 def evaluate_unused(c: Context, s: Scope, node: ast.expr) -> Term:
@@ -56,12 +81,8 @@ def evaluate_unused(c: Context, s: Scope, node: ast.expr) -> Term:
     different types on different paths [JOIN-2].
     """
     if (c.expression_depth + 1) % STEPS == 0 and near_limit():
-        return in_new_thread(_evaluate, c, s, node)
-    return _evaluate(c, s, node)
-
-
-def _evaluate(c: Context, s: Scope, node: ast.expr) -> Term:
-    outer, c.span = c.span, s.span(node)  # as `with c.at(...)`, but quicker: a kernel has thousands of expressions
+        return in_new_thread(evaluate_unused, c, s, node)
+    outer, c.span = c.span, s.spans.get(node) or s.span(node)  # as `with c.at(...)`, but quicker
     c.expression_depth += 1
     try:
         return error_recovery.expression(c, s, node) if node in c.refused else EXPRESSIONS[type(node)](c, s, node)
@@ -81,7 +102,8 @@ Evaluate = Callable[[Context, Scope, ast.expr], Term]
 def _constant(c: Context, s: Scope, node: ast.Constant) -> Term:
     v = node.value
     if v is None or v is Ellipsis or isinstance(v, str):
-        return Static(v)
+        term = c.literals[node] = Static(v)
+        return term
     if isinstance(v, bool | int | float):
         term = c.attempt(loose, v)
         if isinstance(term, Const):
@@ -139,7 +161,10 @@ def _undefined(c: Context, s: Scope, name: str, why: str, help: str | None) -> T
 
 
 def _tuple(c: Context, s: Scope, node: ast.Tuple) -> Term:
-    return Tuple(tuple(_starred(c, s, node.elts)))
+    term = Tuple(tuple(_starred(c, s, node.elts)))
+    if c.literals.keys() >= {*node.elts}:
+        c.literals[node] = term
+    return term
 
 
 def _starred(c: Context, s: Scope, elts: list[ast.expr], evaluate: Evaluate = evaluate) -> list[Term]:
@@ -292,11 +317,19 @@ def _member(c: Context, s: Scope, node: ast.Attribute, name: str, module: Static
 
 def _subscript(c: Context, s: Scope, node: ast.Subscript) -> Term:
     t, key = evaluate(c, s, node.value), evaluate(c, s, node.slice)
-    return POISON if is_poisoned(t) or is_poisoned(key) else c.attempt(items.item, c, t, key)
+    if is_poisoned(t) or is_poisoned(key):
+        return POISON
+    if type(t) is Leaf and is_tile(t):
+        return repeated_ops.apply(c, items.item, {"t": t, "key": key}, lambda: c.attempt(items.item, c, t, key))
+    return c.attempt(items.item, c, t, key)
 
 
 def _slice(c: Context, s: Scope, node: ast.Slice) -> Term:
-    return PySlice(*(NONE if p is None else evaluate(c, s, p) for p in (node.lower, node.upper, node.step)))
+    parts = (node.lower, node.upper, node.step)
+    term = PySlice(*[NONE if p is None else evaluate(c, s, p) for p in parts])
+    if parts == (None, None, None):
+        c.literals[node] = term
+    return term
 
 
 def _call(c: Context, s: Scope, node: ast.Call) -> Term:
@@ -307,7 +340,8 @@ def _call(c: Context, s: Scope, node: ast.Call) -> Term:
         return static.expression(c, s, node, construct)
     else:
         func = _callee(c, s, node.func)
-    of_op = type(func) is Static and type(func.obj) is OpDef  # most calls are; nothing else is looked at then
+    receiver, called = (func.receiver, func.func) if type(func) is Bound else (None, func)
+    of_op = type(called) is Static and type(called.obj) is OpDef  # most calls are; nothing else is looked at then
     if (
         not of_op
         and isinstance(func, Static)
@@ -322,6 +356,9 @@ def _call(c: Context, s: Scope, node: ast.Call) -> Term:
     kwargs: dict[str, Term] = {}
     for k in node.keywords:
         t = (evaluate if k.arg is None else argument)(c, s, k.value)
+        if k.arg is not None and k.arg not in kwargs:  # as most are
+            kwargs[k.arg] = t
+            continue
         if k.arg is not None:
             new = {k.arg: t}
         elif isinstance(t, Dict):
@@ -340,9 +377,9 @@ def _call(c: Context, s: Scope, node: ast.Call) -> Term:
     if isinstance(func, Poison):
         return POISON
     if of_op:  # as `call` does, but quicker
-        if any(map(is_poisoned, args)) or kwargs and any(map(is_poisoned, kwargs.values())):
+        if any_poisoned(args) or kwargs and any_poisoned(kwargs.values()) or receiver and is_poisoned(receiver):
             return POISON
-        return call_op(c, func.obj, tuple(args), kwargs, ArgumentSpans(s, node))
+        return call_op(c, called.obj, tuple(args), kwargs, ArgumentSpans(s, node), receiver)
     return c.call(func, args, kwargs, ArgumentSpans(s, node))
 
 

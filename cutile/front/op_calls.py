@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cutile._support.structs import structure
 from cutile.errors import Span, TileError, TileSyntaxError, TileTypeError
+from cutile.front import repeated_ops
 from cutile.front.advice import nearest
 from cutile.front.context import Context
 from cutile.front.foreign_names import PARAMETERS
 from cutile.front.proxies import Method, method_signature
 from cutile.front.scope import Scope
-from cutile.ir.terms import POISON, Term, Tuple, is_poisoned
+from cutile.ir.terms import POISON, Term, Tuple, any_poisoned
 from cutile.ops._constants import const_term
 from cutile.ops._op import PURE, REDUCTION, SCAN, OpDef
 
@@ -46,12 +47,14 @@ class Parameters:
     by_name     parameters that may be given by name
     star        the name of `*args`, or None
     defaults    the default of every parameter, in the order of the signature; None where there is none
+    required    parameters without a default
     """
 
     positional: tuple[str, ...]
     by_name: frozenset[str]
     star: str | None
     defaults: dict[str, Term | None]
+    required: frozenset[str]
 
 
 @functools.cache
@@ -62,7 +65,8 @@ def parameters_of(op: OpDef | Method, method: bool = False) -> Parameters:
     return Parameters(
         tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)),
         frozenset(p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)), star,
-        {p.name: None if p.default is p.empty else const_term(p.default) for p in parameters})
+        {p.name: None if p.default is p.empty else const_term(p.default) for p in parameters},
+        frozenset(p.name for p in parameters if p.default is p.empty))
 
 
 @functools.cache
@@ -79,10 +83,10 @@ def bind(op: OpDef | Method, method: bool, args: Sequence[Term], kwargs: Mapping
         not kwargs or parameters.by_name.issuperset(kwargs) and given.keys().isdisjoint(kwargs))
     if parameters.star is not None:
         given[parameters.star] = Tuple(tuple(args[len(parameters.positional):]))
-    terms = {**parameters.defaults, **given, **kwargs} if fits else {}
-    if not fits or None in terms.values():
-        raise _error(op, method, args, kwargs, {**given, **kwargs})
-    return terms
+    given.update(kwargs)
+    if not fits or not parameters.required.issubset(given):
+        raise _error(op, method, args, kwargs, given)
+    return {**parameters.defaults, **given}
 
 
 def _error(op: OpDef | Method, method: bool, args: Sequence[Term], kwargs: Mapping[str, Term],
@@ -155,7 +159,8 @@ def call_op(c: Context, op: OpDef, args: tuple[Term, ...], kwargs: dict[str, Ter
         return c.report(e)
     if method:
         terms = {next(iter(parameters_of(op).defaults)): receiver, **terms}
-    return _apply(c, op, terms, spans and functools.partial(spans.by_parameter, parameters_of(op, method).positional))
+    return apply_unpoisoned(
+        c, op, terms, spans and functools.partial(spans.by_parameter, parameters_of(op, method).positional))
 
 
 def call_unbound_method(c: Context, m: Method, args: tuple[Term, ...], kwargs: dict[str, Term],
@@ -176,20 +181,26 @@ def apply(c: Context, op: OpDef, terms: dict[str, Term], spans: Spans | None = N
 
     An error about an argument that `spans` knows points at this argument [EXC-4].
     """
-    return POISON if any(map(is_poisoned, terms.values())) else _apply(c, op, terms, spans)
+    return POISON if any_poisoned(terms.values()) else apply_unpoisoned(c, op, terms, spans)
 
 
-def _apply(c: Context, op: OpDef, terms: dict[str, Term], spans: Spans | None) -> Term:
+def apply_unpoisoned(c: Context, op: OpDef, terms: dict[str, Term], spans: Spans | None = None) -> Term:
+    """Like `apply`, for terms of which none is poisoned."""
     if c.combining and (op.effect != PURE or op.accumulates in (REDUCTION, SCAN)):
         return c.report(TileSyntaxError(
             f"{op.spelling}() cannot be used inside the function given to {c.combining}(): only pure arithmetic can",
             help="do it before or after, or pass a further tile to the reduction"))
+    def run() -> Term:
+        return c.attempt(_apply_rule, c, op, _with_defaults(op, terms), spans)
+
+    return repeated_ops.apply(c, op, terms, run)
+
+
+def _with_defaults(op: OpDef, terms: dict[str, Term]) -> dict[str, Term]:
     defaults = parameters_of(op).defaults
-    if len(terms) < len(defaults):
-        for name, default in defaults.items():
-            if name not in terms and default is not None:
-                terms[name] = default
-    return c.attempt(_apply_rule, c, op, terms, spans)
+    if len(terms) == len(defaults):
+        return terms
+    return {**terms, **{n: d for n, d in defaults.items() if n not in terms and d is not None}}
 
 
 def _apply_rule(c: Context, op: OpDef, terms: dict[str, Term], spans: Spans | None) -> Term:

@@ -63,11 +63,11 @@ BINARY: dict[type[ast.operator | ast.cmpop], tuple[str, OpDef, str]] = {
 
 def binary(c: Context, operator: type, x: Term, y: Term, spans: Spans | None = None) -> Term:
     """`x operator y` for any two terms. `operator` is a class of ast; `spans` gives where x and y are in the source."""
+    symbol, op, dunder = BINARY[operator]
+    if is_tile(x) and is_tile(y):  # most are
+        return op_calls.apply_unpoisoned(c, op, {"x": x, "y": y}, spans)
     if is_poisoned(x) or is_poisoned(y):
         return POISON
-    symbol, op, dunder = BINARY[operator]
-    if is_tile(x) and is_tile(y):
-        return op_calls.apply(c, op, {"x": x, "y": y}, spans)
     if isinstance(x, Record) or isinstance(y, Record):
         return _record_operator(c, symbol, dunder, x, y)
     if (special := _COMPILE_TIME.get((symbol, constant_kind(x), constant_kind(y)))) is not None:

@@ -23,9 +23,10 @@ from cutile.ir.terms import NONE
 @recursive
 def statements(c: Context, s: Scope, body: Iterable[ast.stmt]) -> bool:
     """Type statements in order; False if control cannot reach their end."""
-    for node in body:
-        start = len(c.region.nodes)
-        with c.at(s.span(node)):
+    outer = c.span
+    try:
+        for node in body:
+            start, c.span = len(c.region.nodes), s.span(node)
             falls = True
             try:
                 skipped = node in c.refused
@@ -33,9 +34,11 @@ def statements(c: Context, s: Scope, body: Iterable[ast.stmt]) -> bool:
             except TileError as e:
                 c.report(e)
             _mark(c, node, start)
-        if not falls:
-            return False
-    return True
+            if not falls:
+                return False
+        return True
+    finally:
+        c.span = outer
 
 
 def _mark(c: Context, node: ast.stmt, start: int) -> None:

@@ -26,8 +26,8 @@ from cutile.interp.memory.array_view import ArrayView
 from cutile.interp.memory.buffer import Buffer
 from cutile.interp.progress_bar import Progress
 from cutile.interp.schedule import CompiledKernel
-from cutile.ir.nodes import Kernel, Op, Value, regions_of, uses_of
-from cutile.ir.walk import walk
+from cutile.ir.nodes import Bind, Kernel, Op, Value, regions_of, uses_of
+from cutile.ir.walk import nodes_of
 from cutile.ops._op import HOST, READ
 
 GRIDS = 32  # most grid launches of one HostLaunch
@@ -174,16 +174,17 @@ def prepare(compiled: CompiledKernel, grid: Dim3, args: Sequence[Any], check: bo
     """
     plan = compiled.plan(None, not check)
     kernel = plan.code.kernel
-    nodes = list(walk(kernel.body))
+    nodes = nodes_of(kernel)
     chunks = list(run_blocks.chunks(grid, run_blocks.chunk_of(grid, plan.blocks)))
     if plan.schedule != "batch" or 0 in grid or len(chunks) > CHUNKS \
-            or any(isinstance(n, Op) and n.op.effect == HOST for n in nodes):  # prints, and what else the host sees
+            or any(o.effect == HOST for o in {n.op for n in nodes if type(n) is Op}):  # prints, and what else it sees
         return None
     tiles = {n: _tile_views(n, find, n in plan.code.as_stored, kernel, grid, chunks, args)
              for n, find in plan.code.view_finders.items()}
     seen = {n for n, found in tiles.items() if None not in found}  # ops that need no argument besides their views
-    others = [n for n in nodes if n not in seen and n not in plan.code.skipped]
-    needs_ctx = any(regions_of(n) or isinstance(n, Op) and (tile_indices(n) or "ctx" in n.op.given) for n in others)
+    others = [n for n in nodes if type(n) is not Bind and n not in seen and n not in plan.code.skipped]
+    needs_ctx = any(n.region is not None or tile_indices(n) or "ctx" in n.op.given if type(n) is Op else regions_of(n)
+                    for n in others)
     needed = {v for n in others for v in uses_of(n)}
     makers = [(i, _maker(p, x)) for i, (p, x) in enumerate(zip(kernel.params, args, strict=True)) if p in needed]
     parts = [(origin, extent, at) for (origin, extent), *at in zip(chunks, *tiles.values(), strict=True)]

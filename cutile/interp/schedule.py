@@ -22,7 +22,8 @@ from cutile.interp import debugger
 from cutile.interp.codegen.emit import EmittedCode, is_breakpoint
 from cutile.interp.exec.capacity import MAX_BATCHED_AXES, check_sizes
 from cutile.ir.nodes import For, If, Kernel, Op, Value, While, results_of
-from cutile.ir.walk import walk
+from cutile.ir.walk import nodes_of, walk
+from cutile.ops import debug
 from cutile.ops._combine import ufunc_of
 from cutile.ops._op import PRODUCT, REDUCTION, SCAN
 from cutile.passes.flatten_frames import flatten_some
@@ -196,30 +197,31 @@ class KernelProperties:
 
 
 def properties_of(kernel: Kernel) -> KernelProperties:
-    check_sizes(kernel)
-    largest, accumulated, stops, unbatchable, stepwise = 1, set(), False, None, False
+    largest, ops, unbatchable, stepwise = 1, set(), None, False
     axes = max(map(_axes_of, kernel.params), default=0)
     seen: set[int] = set()  # ids of types: many values share one
-    for n in walk(kernel.body):
-        for v in results_of(n):
-            if type(v.type) is ListType and isinstance(n, If | For | While):
-                unbatchable = f"line {n.span.line} chooses between lists of arrays"
+    for n in nodes_of(kernel):
+        results = n.results if type(n) is Op else results_of(n)
+        for v in results:
             if id(v.type) not in seen:
                 seen.add(id(v.type))
+                check_sizes(v.type, n)
                 axes = max(axes, _axes_of(v))
                 if isinstance(v.type, TileType):
                     largest = max(largest, v.type.size * info(v.type.dtype).carrier.itemsize)
         if type(n) is Op:
-            accumulated.add(n.op.accumulates)
-            stops = stops or is_breakpoint(n)
+            ops.add(n.op)
             stepwise = stepwise or n.op.accumulates == SCAN and not _is_one_call(n)
+        elif results and isinstance(n, If | For | While) and any(type(v.type) is ListType for v in results):
+            unbatchable = f"line {n.span.line} chooses between lists of arrays"
     if axes > MAX_BATCHED_AXES:
         unbatchable = f"{axes} axes leave NumPy too few for blocks"
+    accumulated = {o.accumulates for o in ops}
     budget = SCAN_BUDGET if stepwise else MATMUL_BUDGET if PRODUCT in accumulated else \
         REDUCE_BUDGET if accumulated & {REDUCTION, SCAN} else BUDGET
     waiting = min((n.span.line for n in waiting_loops(kernel)), default=None)
     why = None if waiting is None else f"the loop in line {waiting} waits for other blocks"
-    return KernelProperties(largest, budget, stops, unbatchable, why)
+    return KernelProperties(largest, budget, debug.breakpoint in ops, unbatchable, why)
 
 
 def _axes_of(v: Value) -> int:

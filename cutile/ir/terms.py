@@ -253,12 +253,21 @@ def is_poisoned(t: Term) -> bool:
     return False
 
 
-_WITHOUT_PARTS = (Leaf, Const, Static)  # the most frequent terms
+_WITHOUT_PARTS = frozenset({Leaf, Const, Static})  # the most frequent terms
+
+
+def any_poisoned(terms: Iterable[Term]) -> bool:
+    """Whether one of these terms is poison, or has a part that is."""
+    for t in terms:
+        if type(t) not in _WITHOUT_PARTS and is_poisoned(t):
+            return True
+    return False
 
 
 def is_tile(t: Term) -> bool:
     """Whether a term is a tile or a scalar, at run time or constant."""
-    return isinstance(t, Const) or isinstance(t, Leaf) and isinstance(t.value.type, TileType)
+    kind = type(t)
+    return kind is Const or kind is Leaf and type(t.value.type) is TileType
 
 
 def is_scalar(t: Term) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from cutile._support.structs import replace
 from cutile.ir.nodes import (
@@ -40,7 +41,8 @@ def walk(region: Region, enter: Callable[[Node], bool] | None = None) -> Iterato
     while stack:
         for n in stack[-1]:
             yield n
-            if type(n) is Op and n.region is None:  # most are; this is quick
+            kind = type(n)
+            if kind is Bind or kind is Op and n.region is None:  # most are; this is quick
                 continue
             inner = regions_of(n)
             if inner and (enter is None or enter(n)):
@@ -50,13 +52,33 @@ def walk(region: Region, enter: Callable[[Node], bool] | None = None) -> Iterato
             stack.pop()
 
 
+_nodes: WeakKeyDictionary[Kernel, list[Node]] = WeakKeyDictionary()
+
+
+def nodes_of(kernel: Kernel) -> Sequence[Node]:
+    """The nodes of a kernel, as `walk` gives them. They are listed once: a first launch looks at them in many ways."""
+    found = _nodes.get(kernel)
+    if found is None:
+        found = _nodes[kernel] = list(walk(kernel.body))
+    return found
+
+
 def regions(region: Region) -> Iterator[tuple[Region, Node | None]]:
     """This region and all nested ones, each with the node that holds it (None for this one)."""
     yield region, None
-    for n in walk(region):
-        if type(n) is not Op or n.region is not None:
-            for nested in regions_of(n):
-                yield nested, n
+    stack = [iter(region.nodes)]
+    while stack:
+        for n in stack[-1]:
+            kind = type(n)
+            if kind is Bind or kind is Op and n.region is None:  # most are; this is quick
+                continue
+            inner = regions_of(n)
+            if inner:
+                yield from [(nested, n) for nested in inner]
+                stack.extend(iter(nested.nodes) for nested in reversed(inner))
+                break
+        else:
+            stack.pop()
 
 
 def depths(region: Region) -> dict[Region, int]:
@@ -247,7 +269,7 @@ def rewrite(kernel: Kernel, change: Change, new: dict[Value, Value] | None = Non
 def _rewrite(region: Region, change: Change, new: dict[Value, Value]) -> Generator[Any, Any, Region]:
     nodes: list[Node] = []
     for old in region.nodes:
-        n = substitute(old, new)
+        n = substitute(old, new) if new else old
         if type(n) is not Op or n.region is not None:  # most have no regions
             before, after = tuple(regions_of(n)), []
             for inner in before:
@@ -256,8 +278,7 @@ def _rewrite(region: Region, change: Change, new: dict[Value, Value]) -> Generat
                 n = with_regions(n, after)
         replaced = change(old, n)
         nodes += (n,) if replaced is None else replaced
-    same = len(nodes) == len(region.nodes) and all(a is b for a, b in zip(nodes, region.nodes, strict=True))
-    return region if same else replace(region, nodes=nodes)
+    return region if nodes == region.nodes else replace(region, nodes=nodes)  # nodes compare by identity
 
 
 def mapped(region: Region, change: Callable[[Node], Node]) -> Region:

@@ -27,7 +27,7 @@ from cutile.ir.nodes import (
     regions_of,
     uses_of,
 )
-from cutile.ir.walk import holders, mapped, rewrite, run_recursive, shown_values, substitute, walk, with_regions
+from cutile.ir.walk import holders, mapped, nodes_of, rewrite, run_recursive, shown_values, substitute, with_regions
 from cutile.passes.structured_exits import out_of_loops
 
 
@@ -41,7 +41,7 @@ def flatten_frames(kernel: Kernel) -> Kernel:
 
 def flatten_some(kernel: Kernel, wanted: Callable[[Frame], bool]) -> Kernel:
     """The kernel without those Frames that are wanted and have no early return."""
-    if not any(type(n) is Frame and wanted(n) for n in walk(kernel.body)):  # most kernels have none
+    if not any(type(n) is Frame and wanted(n) for n in nodes_of(kernel)):  # most kernels have none
         return kernel
     body = run_recursive(_spliced(kernel.body, {}, lambda n: wanted(n) and isinstance(n.body.nodes[-1], Return)
                                   and not holders(n.body, Return)))

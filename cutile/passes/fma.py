@@ -30,12 +30,13 @@ from __future__ import annotations
 import functools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from itertools import chain
 
 from cutile._support.structs import field, replace, structure
 from cutile.analysis.live import Live
 from cutile.dtypes import bfloat16, float16, float32, float64
 from cutile.ir.nodes import Bind, Frame, Kernel, Node, Op, Region, Return, Value, inner_of, results_of, uses_of
-from cutile.ir.walk import regions, returns, rewrite, shown_values, walk
+from cutile.ir.walk import nodes_of, regions, returns, rewrite, shown_values, walk
 from cutile.ops import arithmetic
 from cutile.types import RoundingMode, TileType
 
@@ -114,10 +115,13 @@ class _Uses:
             for n in region.nodes:
                 kind = type(n)
                 if kind is Bind:
-                    self.bound.update(shown_values(n.template))
+                    if type(n.template) is Value:  # as of most
+                        self.bound.add(n.template)
+                    else:
+                        self.bound.update(shown_values(n.template))
                     continue
                 nodes.append(n)
-                for v in results_of(n):
+                for v in n.results if kind is Op else results_of(n):
                     self.defined[v], self.home[v] = n, region
                 if kind is not Op or n.region is not None:
                     self.defined.update((v, n) for v in inner_of(n))
@@ -131,6 +135,8 @@ class _Uses:
                 self.aliases[self.origin(v)[0]].append((frame, v))
 
     def _counted(self, uses: Callable[[Node], Iterable[Value]], nodes: Iterable[Node]) -> Counter[Value]:
+        if not self.straight:
+            return Counter(chain.from_iterable(map(uses, nodes)))
         handed_out = set(self.straight.values())
         return Counter([self.origin(v)[0] if v in self.returned else v
                         for n in nodes if n not in handed_out for v in uses(n)])
@@ -171,7 +177,7 @@ def _only_return(frame: Frame) -> Return | None:
 
 def _plan(kernel: Kernel) -> _Plan:
     plan = _Plan()
-    ops = [n for n in walk(kernel.body) if type(n) is Op and n.op in _FUSING and n.results[0].type.dtype in FUSED]
+    ops = [n for n in nodes_of(kernel) if type(n) is Op and n.op in _FUSING and n.results[0].type.dtype in FUSED]
     adds = [n for n in ops if n.op is not arithmetic.mul]
     if not adds or len(adds) == len(ops):
         return plan

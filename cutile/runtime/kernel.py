@@ -30,7 +30,7 @@ from cutile.front.source_text import definition_of, remember
 from cutile.ir import nodes
 from cutile.ir.check import check
 from cutile.ir.text import to_text
-from cutile.ir.walk import walk
+from cutile.ir.walk import nodes_of
 from cutile.passes.fma import fma
 from cutile.runtime.annotations import PLAIN, ArrayAnnotation, ParameterSpec, specs_of
 from cutile.runtime.arguments import Argument, classify_all
@@ -294,7 +294,7 @@ def typed(kernel: Kernel, arg_types: Sequence[ArgType]) -> TypedProgram:
         fused = fma(program.kernel)  # the one pass that is part of the meaning [MACH-7]
     _stage("after fma", fused, trace.PASSES)
     lifted = fused
-    if any(n.region is not None and not n.op.accumulates for n in walk(fused.body) if isinstance(n, nodes.Op)):
+    if any(n.region is not None and not n.op.accumulates for n in nodes_of(fused) if type(n) is nodes.Op):
         from cutile.passes.lift import lift  # loaded when it is needed
 
         with trace.timed(f"lifting element functions of {fn.__qualname__}"):

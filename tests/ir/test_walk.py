@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 
 from cutile.dtypes import int32
 from cutile.ir.check import check
-from cutile.ir.nodes import Frame, Group, Kernel, Known, Op, Region, Return, Value, uses_of
+from cutile.ir.nodes import Frame, Group, Kernel, Known, Op, Region, Return, Value, regions_of, uses_of
 from cutile.ir.text import parse, to_text
 from cutile.ir.walk import (
     bound_values,
     definitions,
     free_values,
     homes,
+    nodes_of,
     only_op,
     regions,
     returns,
@@ -63,6 +64,16 @@ def names(values):
 
 def heads(nodes):
     return [n.op.name if isinstance(n, Op) else type(n).__name__ for n in nodes]
+
+
+@given(st.randoms())
+@settings(max_examples=50)
+def test_nodes_and_regions_are_those_of_a_walk(random):
+    kernel = random_kernel(random)
+    assert nodes_of(kernel) == list(walk(kernel.body)) and nodes_of(kernel) is nodes_of(kernel)
+    found = list(regions(kernel.body))
+    assert found[0] == (kernel.body, None)
+    assert found[1:] == [(inner, n) for n in walk(kernel.body) for inner in regions_of(n)]
 
 
 def test_walk_is_program_order_parents_first():

@@ -11,8 +11,8 @@ import ast
 import functools
 import operator
 from collections.abc import Callable, Container, Sequence
+from itertools import chain
 from types import FunctionType
-from typing import Any
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from cutile.interp.codegen.py_ast import (
     If,
     IfExp,
     Pass,
+    Position,
     Return,
     Starred,
     Subscript,
@@ -61,7 +62,7 @@ from cutile.interp.exec.merge import Kind
 from cutile.interp.memory.loop_tiles import LoopTiles
 from cutile.interp.memory.stored_view import as_stored
 from cutile.ir import nodes as ir
-from cutile.ir.nodes import TERMINATORS, Kernel, Node, Op, Region, Value, inner_of
+from cutile.ir.nodes import TERMINATORS, Kernel, Node, Op, Region, Value, inner_of, uses_of
 from cutile.ir.recursion import recursive
 from cutile.ops import _layout, _numeric
 from cutile.ops._combine import ufunc_of
@@ -88,9 +89,11 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool, syntax: boo
         code.objects["." + f.__name__] = f
     code.objects |= {".empty_like": np.empty_like, ".reusable": reusable_or_none, ".put": operator.setitem}
     first: dict[int, Value] = {}  # by the id of the array that values share
+    read = set(chain.from_iterable(map(uses_of, facts.local)))
     for v, x in facts.constants.items():
-        code.share(v, first.setdefault(id(x), v))
-        code.objects[code.temp(v)] = x
+        if v in read:
+            code.share(v, first.setdefault(id(x), v))
+            code.objects[code.temp(v)] = x
     liveness = Liveness(body, False, facts.reads, facts.results)
     unit = Unit(code, liveness, facts, Exits(body), body)
     unit.assign_views(body)
@@ -153,7 +156,7 @@ class Body:
         self.unit, self.enclosing, self.tail, self.leaving = unit, enclosing, tail, leaving
         self.code, self.load = unit.code, unit.code.load
         self.line = 0  # of the latest statement
-        self.placed: tuple[Any, dict[str, int] | None] = None, None  # the latest span, and the fields of its position
+        self.places: dict[int, dict[str, int] | None] = {}  # by the id of a span: the fields of its position here
 
     def emit(self, region: Region, line: int, params: Sequence[Value]) -> list[ast.stmt]:
         """The statements of a region. `line`: that of the header of a function or loop; the first Binds belong to it.
@@ -212,18 +215,23 @@ class Body:
 
     def positioned(self, stmt: ast.stmt, n: Node) -> ast.stmt:
         """The statement at the position of a node in this file; what took the place of a call stands at the call."""
-        span, here = self.placed
-        if span is not n.span or type(n) in _WITH_HEADER:
-            span, here = n.span, None
-            while span is not None and span.filename != self.enclosing.span.filename:
-                span = span.call_site
-            if span is not None:
-                here = fields_of(header(span) if type(n) in _WITH_HEADER else position(span))
-            self.placed = None if type(n) in _WITH_HEADER else n.span, here
+        if type(n) in _WITH_HEADER:
+            here = self.place_of(n.span, header)
+        else:
+            key = id(n.span)  # which unrolled loops repeat
+            if key not in self.places:
+                self.places[key] = self.place_of(n.span, position)
+            here = self.places[key]
         if here is None:
             return stmt
         self.line = here["lineno"]
         return place(stmt, here)
+
+    def place_of(self, span: Span | None, of: Callable[[Span], Position]) -> dict[str, int] | None:
+        """The fields of the position of a span, or of the call in this file that led there; None if there is none."""
+        while span is not None and span.filename != self.enclosing.span.filename:
+            span = span.call_site
+        return None if span is None else fields_of(of(span))
 
     # -------------------------------------------------------------- plain nodes
 
@@ -233,7 +241,7 @@ class Body:
         facts, load = self.unit.facts, self.load
         if n in facts.implicit:
             return [self.positioned(assign(self.unit.temps(n.results), self.code.value(n.operands[0])), n)]
-        operands, combine = self.operands(n), None
+        operands, combine, results = self.operands(n), None, n.results
         if n.region is not None:
             combine, operands = self.combine(n, operands)
         if facts.moved and n.op.target is not None:
@@ -247,8 +255,8 @@ class Body:
             if store is not None:
                 stmts = [self.positioned(assign([TARGET], self.viewed(store, load, self.target(store))), store)]
                 changed["out"] = load(TARGET)
-            elif n in facts.reusable or _is_f32_unary(n):
-                changed["out"] = self.buffer(n, operands)
+            elif (buffer := self.buffer(n, operands)) is not None:
+                changed["out"] = buffer
         move = n in facts.moved and store is None
         if move and n.op.elementwise and n.op.takes_out and info(n.results[0].type.dtype).carried_exactly:
             carrier = self.unit.ref(info(n.results[0].type.dtype).carrier, "carrier")
@@ -257,7 +265,7 @@ class Body:
         y = meaning_call(self.code, n, operands, combine, **changed)
         if n in self.unit.views:
             y = self.viewed(n, self.view_access(n, operands), y)
-        targets = self.unit.temps(n.results)
+        targets = [self.code.temp(results[0])] if len(results) == 1 else self.unit.temps(results)
         if move and type(y) is IfExp:  # which `place` knows at the top only
             stmts.append(self.positioned(assign(targets, y), n))
             y = load(targets[0])
@@ -288,11 +296,13 @@ class Body:
 
         return put
 
-    def buffer(self, n: Op, operands: list[ast.expr]) -> ast.expr:
-        """The memory for the result of an op: that of an operand that is not read again, or new memory."""
+    def buffer(self, n: Op, operands: list[ast.expr]) -> ast.expr | None:
+        """The memory for the result of an op: that of an operand that is not read again, or new memory. None: the op
+        decides.
+        """
         reusable = self.unit.facts.reusable.get(n)
         if reusable is None or not info(reusable.type.dtype).carried_exactly:
-            return call(self.load(".empty_like"), operands) if _is_f32_unary(n) else constant(None)
+            return call(self.load(".empty_like"), operands) if _is_f32_unary(n) else None
         others = [x for x, v in zip(operands, n.operands, strict=True) if v is not reusable]
         return call(self.load(".reusable"), [self.code.value(reusable), *others])
 
@@ -440,7 +450,7 @@ class Body:
 
 
 def _is_f32_unary(n: Op) -> bool:
-    return len(n.operands) == 1 and n.results[0].type == n.operands[0].type and n.results[0].type.dtype is float32
+    return len(n.operands) == 1 and n.results[0].type.dtype is float32 and n.results[0].type == n.operands[0].type
 
 
 def reusable_or_none(x: np.ndarray, y: np.ndarray | None = None) -> np.ndarray | None:

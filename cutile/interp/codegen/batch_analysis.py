@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
@@ -20,7 +21,7 @@ from cutile.interp.codegen.layout import ops_to_move
 from cutile.interp.exec import checking
 from cutile.ir.nodes import Bind, For, Kernel, Node, Op, Region, Return, Value, regions_of, results_of, uses_of
 from cutile.ir.terms import number_key
-from cutile.ir.walk import walk
+from cutile.ir.walk import nodes_of
 from cutile.ops import convert, grid, memory, shape
 from cutile.ops._constants import compute
 from cutile.ops._op import ATOMIC, PRODUCT, PURE, READ, REDUCTION, WRITE, OpDef, Sig
@@ -58,7 +59,7 @@ class BatchFacts:
         return self.local.get(n, ())
 
     def results(self, n: Node) -> tuple[Value, ...]:
-        return () if n in self.skipped else results_of(n)
+        return () if n in self.skipped else n.results if type(n) is Op else results_of(n)
 
     def unread(self, n: Op) -> bool:
         """Whether nothing reads a result of the op."""
@@ -113,25 +114,27 @@ def batch_facts(kernel: Kernel, check: bool) -> BatchFacts:
     """The facts about a kernel. With `check`, code checks the shape of each value, so that no broadcast is left to
     NumPy.
     """
-    nodes = list(walk(kernel.body))
+    nodes = nodes_of(kernel)
     described, params = accesses(kernel), frozenset(kernel.params)
     constants = find_constants(nodes, check)
     indices = block_indices(described, params, constants)
     skipped, times_read, local = find_unneeded(nodes, constants, indices)
     body = without(kernel.body, skipped)
-    live = [n for n in nodes if n not in skipped]
+    live = [n for n in nodes if type(n) is not Bind and n not in skipped]
+    in_memory = [n for n in described if n not in skipped]
     reads = local.__getitem__
     stored_by, reusable, moved = {}, {}, ops_to_move(kernel, skipped)
     for region in _regions(body, live):
-        here = [n for n in region.nodes if n not in skipped]
+        here = [n for n in region.nodes if type(n) is not Bind and n not in skipped]
         if not moved:  # computing into an array, whose blocks lie first, would be slow
             stored_by |= find_direct_stores(here, times_read, params)
         reusable |= find_reusable(here, times_read, reads, stored_by)
     return BatchFacts(body, constants, described, indices, skipped, times_read,
-                     regular=find_regular(live, params, constants, indices),
+                     regular=find_regular(in_memory, params, constants, indices),
                      implicit=frozenset() if check else find_implicit_broadcasts(live, reads),
                      stored_by=stored_by, stores={store: n for n, store in stored_by.items()}, reusable=reusable,
-                     as_stored=frozenset() if check else find_as_stored(live, params), moved=moved, local=local)
+                     as_stored=frozenset() if check else find_as_stored(in_memory, live, params), moved=moved,
+                     local=local)
 
 
 def _local_reads(nodes: Iterable[Node], constants: Mapping[Value, np.ndarray],
@@ -165,27 +168,36 @@ def find_constants(nodes: Sequence[Node], check: bool) -> dict[Value, np.ndarray
     loops repeat them.
     """
     found: dict[Value, np.ndarray] = {}
-    computed: dict[tuple, np.ndarray | None] = {}
+    computed: dict[tuple, Any] = {}
     with np.errstate(all="ignore"):
         for n in nodes:
-            if type(n) is not Op or len(n.results) != 1 or n.operands and not found.keys() >= set(n.operands) \
-                    or n.region is not None or not _folds(n.op):
+            if type(n) is not Op:
+                continue
+            uses = n.operands
+            if uses and (uses[0] not in found or len(uses) > 1 and not found.keys() >= {*uses}) \
+                    or len(n.results) != 1 or n.region is not None or not _folds(n.op):
                 continue
             t = n.results[0].type
             if not isinstance(t, TileType):
                 continue
-            operands = [found[v] for v in n.operands]
-            key = (n.op, t.dtype, t.shape, n.layout, *map(id, operands), *n.attrs, *map(_same_value, n.attrs.values()))
-            if key not in computed:
-                computed[key] = _computed(n, operands, check)
-            if (y := computed[key]) is not None:
+            operands = [found[v] for v in uses]
+            key = (n.op, t.dtype, t.shape, n.layout, *map(id, operands))
+            if n.attrs:
+                key += (*n.attrs, *map(_same_value, n.attrs.values()))
+            y = computed.get(key, _NEW)
+            if y is _NEW:
+                y = computed[key] = _computed(n, operands, check)
+            if y is not None:
                 found[n.results[0]] = y
     return found
 
 
+_NEW = object()  # stands for what is not computed yet
+
+
 def _same_value(value: Any) -> Any:
     """Equal for equal attributes. Numbers are equal if they have one type and the same bits."""
-    return number_key(value) if isinstance(value, int | float) else value
+    return number_key(value) if isinstance(value, (int, float)) else value
 
 
 def _computed(n: Op, operands: list[np.ndarray], check: bool) -> np.ndarray | None:
@@ -202,6 +214,7 @@ def _computed(n: Op, operands: list[np.ndarray], check: bool) -> np.ndarray | No
     return y
 
 
+@functools.cache
 def _folds(o: OpDef) -> bool:
     """Whether an op depends on its operands alone, under all settings."""
     return o.effect == PURE and "ctx" not in o.given and (not o.operands or o.moves_data or o.elementwise)
@@ -247,11 +260,11 @@ def without(body: Region, skipped: Set[Node]) -> Region:
     return replace(body, nodes=nodes) if len(nodes) < len(body.nodes) else body
 
 
-def find_regular(nodes: Iterable[Node], params: frozenset[Value], constants: Mapping[Value, np.ndarray],
+def find_regular(ops: Iterable[Op], params: frozenset[Value], constants: Mapping[Value, np.ndarray],
                  indices: Mapping[Operand, AffineIndex]) -> frozenset[Op]:
     """The ops on tiles of a parameter whose tile indices are constants or affine functions of block indices."""
     return frozenset(
-        n for n in nodes if isinstance(n, Op) and (n.op.view is not None or n.op.target is not None)
+        n for n in ops if (n.op.view is not None or n.op.target is not None)
         and n.operands[0] in params and isinstance(n.operands[0].type, ArrayType)
         and all((n, i) in indices or n.operands[i] in constants for i in tile_indices(n))
         and (n.op.view is not None or n.operands[-1].type.ndim == n.operands[0].type.ndim > 0))
@@ -278,8 +291,9 @@ def _is_arithmetic(n: Node) -> bool:
 
 def find_direct_stores(nodes: Sequence[Node], times_read: Mapping[Value, int],
                        params: frozenset[Value]) -> dict[Op, Op]:
-    """The ops of a region whose result is only read by the next node, a store: they may compute it into the array."""
-    nodes = [n for n in nodes if not isinstance(n, Bind)]
+    """The ops of a region whose result is only read by the next node, a store: they may compute it into the array.
+    `nodes`: without Binds.
+    """
     return {n: following for n, following in zip(nodes, nodes[1:], strict=False)
             if isinstance(n, Op) and isinstance(following, Op) and _goes_to(n, following, times_read, params)}
 
@@ -334,15 +348,14 @@ def _fits(n: Op, v: Value) -> bool:
     rounding, have the same shape and carrier.
     """
     t, u = n.results[0].type, v.type
-    return t == u or n.op.exact and t.shape == u.shape and info(t.dtype).carrier == info(u.dtype).carrier
+    return t is u or t == u or n.op.exact and t.shape == u.shape and info(t.dtype).carrier == info(u.dtype).carrier
 
 
-def find_as_stored(nodes: Sequence[Node], params: frozenset[Value]) -> frozenset[Op]:
+def find_as_stored(accessing: Iterable[Op], nodes: Sequence[Node], params: frozenset[Value]) -> frozenset[Op]:
     """The loads of short floats whose tiles go to arrays of their dtype without a computation, and these stores: both
     may access bits.
     """
-    loads = [n for n in nodes if type(n) is Op and (n.op.view is not None or n.op is memory.gather)
-             and _of_short_floats(n, params)]
+    loads = [n for n in accessing if (n.op.view is not None or n.op is memory.gather) and _of_short_floats(n, params)]
     readers: defaultdict[Value, list[Node]] = defaultdict(list)
     for n in nodes if loads else ():
         for v in uses_of(n):

@@ -17,7 +17,7 @@ from cutile.interp.exec.block_set import BlockFunction
 from cutile.interp.exec.divergence import RegionCode
 from cutile.interp.exec.merge import Kind, Rank
 from cutile.ir.nodes import Frame, Op, Region, Value
-from cutile.ir.walk import depths, walk
+from cutile.ir.walk import depths
 from cutile.types import ListType, TileType
 
 LEVELS_PER_CHECK = 16  # every 16th nested function may continue in a new thread, when the stack is nearly full
@@ -47,15 +47,16 @@ class Unit:
         """Give views to the regular ops of the kernel's own region, up to the first node that blocks may leave. After
         that node fewer blocks may run, for which the views would be too large.
         """
+        regular = self.facts.regular
         for n in root.nodes:
-            if self.exits.node(n):
-                break
-            if n in self.facts.regular:
+            if n in regular:
                 self.view(n)
+            elif type(n) is not Op and self.exits.node(n):
+                break
 
     def _same_frames(self, root: Region) -> dict[Frame, int]:
         """See same_frames.py. Code that checks values names each op, so that it serves one frame."""
-        if self.code.check or not any(type(n) is Frame for n in walk(root)):
+        if self.code.check or not any(type(n) is Frame for region in self.depths for n in region.nodes):
             return {}
         from cutile.interp.codegen.same_frames import same_frames  # loaded when it is needed
 

@@ -68,6 +68,7 @@ class EmittedCode:
     _loads: dict[str, ast.expr] = field(default_factory=dict)  # shared nodes
     _values: dict[Value, ast.expr] = field(default_factory=dict)
     _keywords: dict[tuple, ast.keyword] = field(default_factory=dict)
+    _forms: dict[tuple, _Form] = field(default_factory=dict)
 
     def __post_init__(self):
         self.objects |= {".array": np.asarray, ".breakpoint": builtins.breakpoint,
@@ -171,7 +172,7 @@ class EmittedCode:
             self._make(*self._later.popleft())
         for scope in self._scopes.values():
             scope.update(self.objects)
-        for table in (self._loads, self._values, self._keywords, self._locals, self._names):
+        for table in (self._loads, self._values, self._keywords, self._forms, self._locals, self._names):
             table.clear()  # they would be kept as long as the kernel
 
 
@@ -203,12 +204,48 @@ def _module_of(filename: str) -> dict[str, Any]:
 # ------------------------------------------------------------------ ops
 
 
+@structure(slots=True, eq=False)
+class _Form:
+    """What calls of a meaning have in common whose ops have the same types and attributes.
+
+    around  the function that rounds the result, and its further arguments; None if nothing does
+    """
+
+    meaning: ast.expr
+    keywords: list[ast.keyword]
+    around: tuple[ast.expr, list[ast.expr]] | None
+
+
+def _form(code: EmittedCode, n: Op) -> _Form:
+    """The form of an op's call, where nodes are shared. Types and attributes are known by their identity."""
+    attrs, types = n.attrs, [-id(v.type) for v in n.results]
+    if "sig" in n.op.given:
+        types += [id(v.type) for v in n.operands]
+    key = (n.op, *types, *attrs, *map(id, attrs.values())) if attrs else (n.op, *types)
+    found = code._forms.get(key)
+    if found is None:
+        whole = finished(code, n, _RESULT)
+        around = None if whole is _RESULT else (whole.func, whole.args[1:])
+        _, keywords = arguments(code, n, (), {})
+        found = code._forms[key] = _Form(code.ref(n.op.meaning, n.op.name + "_"), keywords, around)
+    return found
+
+
+_RESULT = constant(None)  # stands for the result of a meaning
+
+
 def meaning_call(code: EmittedCode, n: Op, operands: Sequence[ast.expr], combine: ast.expr | None,
                  **changed: ast.expr) -> ast.expr:
     """The call of an op's meaning, its results rounded: one carrier, or a tuple of them.
 
     `changed`: further keyword arguments, which take precedence over attributes.
     """
+    if code.shared and not code.check and n.layout is None and n.op.effect != HOST and combine is None \
+            and "want_old" not in changed:  # most calls
+        form = _form(code, n)
+        keywords = [*form.keywords, *[Keyword(k, x) for k, x in changed.items()]] if changed else form.keywords
+        y = Call(form.meaning, operands if type(operands) is list else [*operands], keywords)
+        return y if form.around is None else Call(form.around[0], [y, *form.around[1]], NONE)
     args, keywords = arguments(code, n, operands, changed)
     if combine is not None:
         keywords.append(Keyword("combine", combine))
@@ -326,6 +363,8 @@ class Liveness:
         """For each value that a region reads or defines, the last node of the region that does."""
         last: dict[Value, Node] = {}
         for n in region.nodes:
+            if type(n) is Bind and not self.shown:
+                continue
             for v in self.reads(n):
                 last[v] = n
             for v in self._results(n):

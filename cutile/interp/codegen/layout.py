@@ -14,7 +14,7 @@ from math import prod
 from cutile.dtypes import info
 from cutile.ir.nodes import Bind, For, If, Kernel, Node, Op, Region, Value, While, inner_of, regions_of, results_of
 from cutile.ops import reduce, shape
-from cutile.ops._op import ATOMIC, HOST, PRODUCT, READ, REDUCTION, WRITE
+from cutile.ops._op import ATOMIC, HOST, PRODUCT, PURE, READ, REDUCTION, WRITE
 from cutile.types import TileType
 
 MOST_BYTES = 1 << 15  # of a tile: so that a chunk has many blocks
@@ -34,6 +34,7 @@ def ops_to_move(kernel: Kernel, skipped: Set[Node] = frozenset()) -> frozenset[O
     gain = cost = 0.0
     made: dict[Value, Op] = {}  # by broadcasts
     small: set[int] = set()  # ids of types: many values share one
+    gains: dict[tuple[int, ...], float] = {}  # of elementwise ops, by the ids of their types
     for n, weight in _weighted(kernel.body):
         if type(n) is not Op:
             if isinstance(n, _BRANCHES):
@@ -50,19 +51,31 @@ def ops_to_move(kernel: Kernel, skipped: Set[Node] = frozenset()) -> frozenset[O
                 if _bytes(v) > MOST_BYTES:
                     return frozenset()
                 small.add(id(v.type))
-        gain += weight * _gain(n, made)
-        cost += weight * _cost(n)
+        if n.op.elementwise:  # most are, and many have operands and results of the same types
+            key = (*[id(v.type) for v in n.results], *[id(made[v].operands[0].type if v in made else v.type)
+                                                       for v in n.operands])
+            if (known := gains.get(key)) is None:
+                known = gains[key] = _gain(n, made)
+            gain += weight * known
+        else:
+            gain += weight * _gain(n, made)
+        if n.op.effect != PURE:
+            cost += weight * _cost(n)
     return frozenset(_sources(kernel, skipped)) if gain > cost else frozenset()
 
 
 def _weighted(region: Region, weight: int = 1) -> Iterator[tuple[Node, int]]:
+    """The nodes but for Binds, each with how often it is assumed to run."""
     todo = [(region, weight)]
     while todo:
         region, weight = todo.pop()
         for n in region.nodes:
+            kind = type(n)
+            if kind is Bind:
+                continue
             yield n, weight
-            if not isinstance(n, Op):
-                todo += [(inner, weight * TRIPS if isinstance(n, For) else weight) for inner in regions_of(n)]
+            if kind is not Op:
+                todo += [(inner, weight * TRIPS if kind is For else weight) for inner in regions_of(n)]
 
 
 def _bytes(v: Value) -> int:
@@ -147,12 +160,17 @@ def _sources(kernel: Kernel, skipped: Set[Node]) -> Iterator[Op]:
     """
     tiles: set[Value] = set()  # that differ between blocks, as far as is known
     made: dict[Value, Op] = {}  # by broadcasts
+    many: dict[int, bool] = {}  # by the id of a type whether it has more than one element
     for n, _ in _weighted(kernel.body):
         if type(n) is Op and n.op is shape.broadcast_to:
             made[n.results[0]] = n
-        if type(n) is Bind or n in skipped:
+        if n in skipped:
             continue
-        results = [v for v in (*results_of(n), *inner_of(n)) if isinstance(v.type, TileType) and v.type.size > 1]
+        results = n.results if type(n) is Op and n.region is None else (*results_of(n), *inner_of(n))
+        for v in results:
+            if id(v.type) not in many:
+                many[id(v.type)] = type(v.type) is TileType and v.type.size > 1
+        results = [v for v in results if many[id(v.type)]]
         if isinstance(n, Op):
             of_tiles = [v for v in n.operands if v in tiles]
             if not of_tiles and (n.op is shape.broadcast_to or not n.operands):

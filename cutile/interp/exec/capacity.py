@@ -7,9 +7,8 @@ from types import TracebackType
 
 from cutile.errors import Span, TileUnsupportedFeatureError
 from cutile.interp.codegen.emit import CTX
-from cutile.ir.nodes import Kernel, results_of
-from cutile.ir.walk import walk
-from cutile.types import TileType
+from cutile.ir.nodes import Node
+from cutile.types import LeafType, TileType
 
 MAX_ELEMENTS = 1 << 59  # of a tile: NumPy counts the bytes of an array in 63 bits, and an element may take 8
 HELP = "use smaller tiles, and a loop over them"
@@ -18,20 +17,16 @@ MAX_BATCHED_AXES = 29  # of a tile in the batch schedule: with three batch axes,
 DROP_AXES = "drop axes of size 1 with ct.reshape, and on the host with numpy.squeeze"
 
 
-def check_sizes(kernel: Kernel) -> None:
-    """TileUnsupportedFeatureError if a tile of this kernel has more elements or axes than NumPy's arrays can have."""
-    seen: set[int] = set()  # ids of types: many values share one
-    for n in walk(kernel.body):
-        for v in results_of(n):
-            if id(v.type) in seen:
-                continue
-            seen.add(id(v.type))
-            if isinstance(v.type, TileType) and v.type.size > MAX_ELEMENTS:
-                raise TileUnsupportedFeatureError(f"a tile of {v.type.size} elements is more than any memory holds",
-                                                  n.span, help=HELP)
-            if isinstance(v.type, TileType) and v.type.ndim > MAX_AXES:
-                raise TileUnsupportedFeatureError(f"a tile of {v.type.ndim} axes is more than the interpreter has: "
-                                                  f"NumPy's arrays have at most {MAX_AXES}", n.span, help=DROP_AXES)
+def check_sizes(t: LeafType, n: Node) -> None:
+    """TileUnsupportedFeatureError if the result of a node, a tile of this type, has more elements or axes than NumPy's
+    arrays can have.
+    """
+    if isinstance(t, TileType) and t.size > MAX_ELEMENTS:
+        raise TileUnsupportedFeatureError(f"a tile of {t.size} elements is more than any memory holds", n.span,
+                                          help=HELP)
+    if isinstance(t, TileType) and t.ndim > MAX_AXES:
+        raise TileUnsupportedFeatureError(f"a tile of {t.ndim} axes is more than the interpreter has: NumPy's arrays "
+                                          f"have at most {MAX_AXES}", n.span, help=DROP_AXES)
 
 
 def too_many_axes(e: Exception) -> TileUnsupportedFeatureError | None:
