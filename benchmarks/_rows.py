@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -33,6 +34,7 @@ def measure(row: Row) -> dict[str, float]:
         inputs, output = row.inputs(), row.output()
         output[...] = 0
         ways[way] = functools.partial(run, *inputs, output)
+        gc.collect()  # so that no full collection, to which launches before it led, falls into this one
         first[way] = timed(ways[way])
         row.verify(way, output, expected)
     del ways["loop"]
