@@ -398,47 +398,8 @@ def test_the_limit_of_steps_holds():
         ct.launch(None, (1,), kernel, (np.zeros(4, np.int32),))
 
 
-def from_start(v):
-    total = 0
-    for i in range(v, 5):
-        total += 10 + i
-    return total
-
-
-def to_stop(v):
-    total = 0
-    for i in range(v):
-        total += 10 + i
-    return total
-
-
-def by_step(v):
-    total = 0
-    for i in range(0, 9, v):
-        total += 10 + i
-    return total
-
-
-@pytest.mark.parametrize("f", [from_start, to_stop, by_step])
-def test_each_bound_of_a_loop_may_differ_by_element(f):
-    numbers = np.arange(1, 17, dtype=np.int32)
-    assert applied(f, numbers, out=np.int32).tolist() == [f(int(v)) for v in numbers]
-
-
 @pytest.mark.parametrize("f", [lambda v: ct.reshape(v, ()) + 1, lambda v: ct.broadcast_to(v, ()) + 1,
                                lambda v: ct.full((), v, ct.int32) + 1], ids=["reshape", "broadcast_to", "full"])
 def test_ops_that_give_the_element_itself(f):
     numbers = np.arange(16, dtype=np.int32)
     assert applied(f, numbers, out=np.int32).tolist() == (numbers + 1).tolist()
-
-
-@pytest.mark.parametrize("n", [0, 2])
-def test_a_scalar_that_a_mask_leaves_out(n):
-    """Its function does not run: the result is zero, and nothing is divided by zero."""
-    @ct.kernel
-    def kernel(o, n):
-        ct.scatter(o, 0, ct.elementwise(lambda v: 7 // v)(n, mask=n > 0))
-
-    o = np.ones(1, np.int32)
-    ct.launch(None, (1,), kernel, (o, n))
-    assert o[0] == (7 // n if n else 0)
