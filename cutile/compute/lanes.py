@@ -12,7 +12,7 @@ from typing import Any
 import cutile as ct
 
 EACH = 16  # items that a lane merges; a power of two
-FEW = 8  # items that a lane sorts, each pair by a comparison; a power of two
+FEW = 8  # items that a lane sorts, by comparisons of neighbours; a power of two
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,31 +56,45 @@ class Keys:
             more, others = left < left_end, right < right_end
             item = self.at(state, ct.where(from_right, right, left), ct.where(from_right, others, more))
             x, y = self.type.select(from_right, x, item), self.type.select(from_right, item, y)
-        return self.joined(items), joined(places)
+        return joined_values(self.type, items), joined(places)
 
-    def ranks(self, items, there):
-        """The numbers that each of FEW items has in their order: those for which `there` is false stay behind.
+    def in_order(self, rows, types, there):
+        """Some rows of each lane in the order of their keys: `rows[k]` has a key and what moves with it, of `types`.
+        Those for which `there[k]` is false stay behind.
 
-        In a second round ranks are compared, and all are different, whatever the comparison of items says.
+        Neighbours are compared and exchanged, all even pairs and all odd ones in turn. So equal keys keep their order,
+        and each row is still there once, whatever the comparison says.
         """
-        ranks = _counted(lambda i, j: self.first(items[j], items[i], there[j]), there[0].shape)
-        return _counted(lambda i, j: ranks[j] < ranks[i], there[0].shape)
+        for _ in range(ct.static_eval(len(rows) // 2)):
+            rows = self._exchanged(self._exchanged(rows, types, there, 0), types, there, 1)
+        return rows
 
-    def joined(self, items):
-        """The tile of the items of all lanes."""
-        numbers = tuple(self.type.flat(items[k]) for k in ct.static_iter(range(len(items))))
-        return self.type.nest(tuple(joined(tuple(numbers[k][m] for k in ct.static_iter(range(len(items)))))
-                                    for m in ct.static_iter(range(len(self.type.dtypes)))))
+    def _exchanged(self, rows, types, there, first):
+        for k in ct.static_iter(range(first, len(rows) - 1, 2)):
+            x, y = rows[k], rows[k + 1]
+            swap = self.first(self.type.cast(y[0]), self.type.cast(x[0]), there[k + 1])
+            rows = rows[:k] + (_selected(types, swap, y, x), _selected(types, swap, x, y)) + rows[k + 2:]
+        return rows
 
 
-def _counted(swapped, shape):
-    """The rank of each of FEW items: `swapped(i, j)` is true where a later one, j, comes before i."""
-    ranks = tuple(ct.full(shape, k, ct.int32) for k in ct.static_iter(range(FEW)))
-    for i in ct.static_iter(range(FEW)):
-        for j in ct.static_iter(range(i + 1, FEW)):
-            one = ct.astype(swapped(i, j), ct.int32)
-            ranks = ranks[:i] + (ranks[i] + one,) + ranks[i + 1:j] + (ranks[j] - one,) + ranks[j + 1:]
-    return ranks
+def _selected(types, condition, x, y):
+    return tuple(types[m].select(condition, x[m], y[m]) for m in ct.static_iter(range(len(types))))
+
+
+def joined_values(t, items):
+    """The tile of the items of all lanes, of type `t`."""
+    numbers = tuple(t.flat(items[k]) for k in ct.static_iter(range(len(items))))
+    return t.nest(tuple(joined(tuple(numbers[k][m] for k in ct.static_iter(range(len(items)))))
+                        for m in ct.static_iter(range(len(t.dtypes)))))
+
+
+def columns(t, value, count):
+    """The reverse: `count` values, of which each has one item of each lane."""
+    numbers = t.flat(value)
+    lanes = ct.static_eval(numbers[0].shape[0] // count)
+    rows = tuple(ct.reshape(x, (lanes, count)) for x in ct.static_iter(numbers))
+    return tuple(t.nest(tuple(ct.reshape(ct.extract(x, (0, k), (lanes, 1)), (lanes,)) for x in ct.static_iter(rows)))
+                 for k in ct.static_iter(range(count)))
 
 
 def joined(tiles):

@@ -29,14 +29,13 @@ SPLITS = 128  # splits that a block finds
 
 
 def _sorting(source: Items, target: Items, keys: Keys, wide: bool) -> Any:
-    """A kernel that sorts each FEW items, and notes that the splits of no pair are broken."""
+    """A kernel that sorts each `few` items, and notes that the splits of no pair are broken."""
     sort = source.sort(target, keys)
 
     @ct.kernel
     def sort_lanes(state: source.annotation(wide), target_state: target.annotation(wide), broken: ARRAYS[False],
-                   n: position(wide), size: ct.Constant[int]):
-        lanes = ct.arange(ct.static_eval(size // FEW), dtype=n.dtype) * FEW
-        sort(state, target_state, ct.astype(ct.bid(0), n.dtype) * size + lanes, n)
+                   n: position(wide), size: ct.Constant[int], few: ct.Constant[int]):
+        sort(state, target_state, Place(ct.bid(0), size, n, False), few)
         ct.store(broken, (ct.bid(0),), ct.zeros((1,), ct.int32))
 
     return sort_lanes
@@ -88,11 +87,11 @@ def _merging(source: Items, target: Items, keys: Keys, wide: bool) -> Any:
 
     @ct.kernel
     def merge_lanes(state: source.annotation(wide), target_state: target.annotation(wide), begins: ARRAYS[False],
-                    ends: ARRAYS[False], broken: ARRAYS[False], n: position(wide), width: position(wide), steps: int,
-                    turn: int, size: ct.Constant[int]):
-        place = Place(ct.bid(0), size, n, False)
-        start = ct.astype(place.i, n.dtype) * size
-        index = ct.minimum(start + ct.arange(ct.static_eval(size // EACH), dtype=n.dtype) * EACH, n)
+                    ends: ARRAYS[False], broken: ARRAYS[False], crossings: ARRAYS[wide], n: position(wide),
+                    width: position(wide), steps: int, turn: int, size: ct.Constant[int]):
+        place, lanes = Place(ct.bid(0), size, n, False), ct.static_eval(size // EACH)
+        start, lane = ct.astype(place.i, n.dtype) * size, ct.arange(lanes, dtype=n.dtype)
+        index = ct.minimum(start + lane * EACH, n)
         runs = runs_at(index, width, n)
         k, k_end = index - runs.left, ct.minimum(index + EACH, runs.end) - runs.left
         k_begin, least, most = ct.zeros(k.shape, n.dtype), ct.zeros(k.shape, n.dtype), runs.right - runs.left
@@ -103,9 +102,13 @@ def _merging(source: Items, target: Items, keys: Keys, wide: bool) -> Any:
             bad = ct.gather(broken, ct.astype(start & -(2 * width), n.dtype) // size) == turn
             least = ct.where(bad, ct.minimum(k_begin, most), begin)
             most = ct.where(bad, ct.minimum(k_last, most), end)
-        left = _bounded(keys, state[0], runs, k, least, most, steps)
-        left_end = _bounded(keys, state[0], runs, k_end, least, most, steps)
-        left, left_end = ct.where(k == k_begin, least, left), ct.where(k_end == k_last, most, left_end)
+        low, high = runs.bounds(k)
+        left = keys.crossing(state[0], runs.left, runs.right, k, ct.maximum(low, least), ct.minimum(high, most), steps)
+        left = ct.where(k == k_begin, least, left)
+        ct.store(crossings, (place.i,), left)  # so that a lane learns where the next one begins
+        inner = (lane + 1 < lanes) & (k_end < k_last)
+        left_end = ct.gather(crossings, ct.astype(place.i, n.dtype) * lanes + (lane + 1), mask=inner)
+        left_end = ct.where(k_end == k_last, most, left_end)
         wrong = (left_end < left) | (left_end - left > k_end - k)
         if ct.max(ct.astype(wrong, ct.int32)) > 0:  # the left run first
             left = ct.minimum(least + (k - k_begin), most)
@@ -115,11 +118,6 @@ def _merging(source: Items, target: Items, keys: Keys, wide: bool) -> Any:
         put(state, target_state, place, items, places)
 
     return merge_lanes
-
-
-def _bounded(keys, state, runs, k, least, most, steps):
-    low, high = runs.bounds(k)
-    return keys.crossing(state, runs.left, runs.right, k, ct.maximum(low, least), ct.minimum(high, most), steps)
 
 
 class MergeSort(Algorithm):
@@ -142,12 +140,12 @@ class MergeSort(Algorithm):
         source, target = Items(in_keys, in_values), Items(out_keys, out_values)
         check_sizes(n, source, target)
         wide = is_wide(2 * n, *source.parts, *target.parts)
-        tile, widths = HOST_TILE if plan.on_host else TILE, []
-        while (width := FEW << len(widths)) < n:
+        (tile, few), widths = (HOST_TILE, FEW) if plan.on_host else (TILE, EACH), []
+        while (width := few << len(widths)) < n:
             widths.append(width)
-        few = tile // EACH * FEW  # of a tile as many lanes as in merging: twice as many take long to compile
-        tiles, blocks, index = -(-n // tile), -(-n // few), ct.int64 if wide else ct.int32
-        splits = plan.array(tiles, index), plan.array(tiles, index), plan.array(blocks, ct.int32)
+        tiles, index = -(-n // tile), ct.int64 if wide else ct.int32
+        splits = plan.array(tiles, index), plan.array(tiles, index), plan.array(tiles, ct.int32)
+        crossings = plan.array(tiles * (tile // EACH), index)
         other = temporary(plan, n if widths else 0, target)
         ends = (target, other) if len(widths) % 2 == 0 else (other, target)
 
@@ -156,8 +154,8 @@ class MergeSort(Algorithm):
             key = f"merge sort {name}", in_keys.value_type, *(e.kind for e in ends), op.key, wide
             return kernels_for(key, make, *ends, keys, wide)
 
-        plan.launch(blocks, kernel("lanes", _sorting, source, ends[0]), source.state(n), ends[0].state(n),
-                    splits[2], n, few)
+        plan.launch(tiles, kernel("lanes", _sorting, source, ends[0]), source.state(n), ends[0].state(n), splits[2],
+                    n, tile, few)
         for turn, width in enumerate(widths, 1):
             here, there = ends[1 - turn % 2], ends[turn % 2]
             steps, turn = width.bit_length(), turn if 2 * width > tile else 0
@@ -165,8 +163,8 @@ class MergeSort(Algorithm):
                 plan.launch(-(-tiles // SPLITS), kernel("splits", _splitting, here), here.state(n), *splits, n, width,
                             steps, turn, tile, SPLITS)
                 steps = min(steps, tile.bit_length())
-            plan.launch(tiles, kernel("merge", _merging, here, there), here.state(n), there.state(n), *splits, n,
-                        width, steps, turn, tile)
+            plan.launch(tiles, kernel("merge", _merging, here, there), here.state(n), there.state(n), *splits,
+                        crossings, n, width, steps, turn, tile)
 
 
 def make_merge_sort(d_in_keys: Any, d_in_values: Any = None, d_out_keys: Any = None, d_out_values: Any = None,

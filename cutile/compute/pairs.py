@@ -10,7 +10,7 @@ import cutile as ct
 from cutile.compute.algorithm import check_count
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import Stored
-from cutile.compute.lanes import FEW, Keys
+from cutile.compute.lanes import FEW, Keys, columns, joined_values
 from cutile.compute.overlaps import check_apart
 from cutile.compute.plans import Plan
 from cutile.compute.value_types import Number, ValueType
@@ -97,19 +97,38 @@ class Items(NamedTuple):
         return dict(zip((f"{side}_keys", f"{side}_values"), self.parts, strict=False))
 
     def sort(self, target: Items, keys: Keys) -> Any:
+        """Tile code that sorts each `few` items at a place into `target`."""
+        readers, writers, types = self._to(target)
+
+        def sort_tile(state, target_state, place, few):
+            read = tuple(columns(types[m], types[m].cast(readers[m].tile(state[m], place)), few)
+                         for m in ct.static_iter(range(len(types))))
+            there = place.n - ct.astype(place.i, place.n.dtype) * place.size
+            there = there - ct.arange(ct.static_eval(place.size // few), dtype=place.n.dtype) * few
+            rows = keys.in_order(_rows(read, few), types, tuple(there > k for k in ct.static_iter(range(few))))
+            for m in ct.static_iter(range(len(types))):
+                items = tuple(rows[k][m] for k in ct.static_iter(range(few)))
+                writers[m].put(target_state[m], place, joined_values(types[m], items))
+        return sort_tile
+
+    def sort_at(self, target: Items, keys: Keys) -> Any:
         """Tile code that sorts FEW items of each lane, from a position on and before `stop`, into `target`."""
-        readers, writers = (tuple(part.reader() for part in self.parts), tuple(part.writer() for part in target.parts))
-        types = tuple(part.value_type for part in target.parts)
+        readers, writers, types = self._to(target)
 
         def sort_few(state, target_state, index, stop):
             there = tuple(index + k < stop for k in ct.static_iter(range(FEW)))
-            parts = tuple(tuple(types[m].cast(readers[m].at(state[m], index + k, there[k]))
-                                for k in ct.static_iter(range(FEW))) for m in ct.static_iter(range(len(readers))))
-            ranks = keys.ranks(tuple(keys.type.cast(item) for item in ct.static_iter(parts[0])), there)
+            read = tuple(tuple(types[m].cast(readers[m].at(state[m], index + k, there[k]))
+                               for k in ct.static_iter(range(FEW))) for m in ct.static_iter(range(len(types))))
+            rows = keys.in_order(_rows(read, FEW), types, there)
             for k in ct.static_iter(range(FEW)):
-                for m in ct.static_iter(range(len(writers))):
-                    writers[m].put_at(target_state[m], index + ranks[k], parts[m][k], there[k])
+                for m in ct.static_iter(range(len(types))):
+                    writers[m].put_at(target_state[m], index + k, rows[k][m], there[k])
         return sort_few
+
+    def _to(self, target: Items) -> tuple:
+        """The readers, the writers of `target`, and the types of what they write."""
+        return (tuple(part.reader() for part in self.parts), tuple(part.writer() for part in target.parts),
+                tuple(part.value_type for part in target.parts))
 
     def put(self, target: Items) -> Any:
         """Tile code that stores keys, and the values that lay at `places`, in `target`."""
@@ -125,6 +144,11 @@ class Items(NamedTuple):
             writer.put(target_state[0], place, keys)
             values_writer.put(target_state[1], place, values)
         return put_both
+
+
+def _rows(read, count):
+    """For each of `count` items of a lane, what was read of it."""
+    return tuple(tuple(read[m][k] for m in ct.static_iter(range(len(read)))) for k in ct.static_iter(range(count)))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -92,7 +92,7 @@ def _placing(starts: IteratorBase, ends: IteratorBase, wide: bool) -> Any:
 
 def _sorting(source: Items, target: Items, keys: Keys, wide: bool) -> Any:
     """A kernel that sorts each FEW items of each segment."""
-    sort = source.sort(target, keys)
+    sort = source.sort_at(target, keys)
 
     @ct.kernel
     def sort_segments(state: source.annotation(wide), target_state: target.annotation(wide), begins: ARRAYS[wide],
