@@ -24,7 +24,7 @@ from cutile.compute.arrays import NOWHERE
 from cutile.compute.iterators.memory import ArrayIterator
 from cutile.compute.plans import Plan
 from cutile.compute.value_types import Number, storage
-from cutile.runtime.scratch import Current, stream_handle
+from cutile.runtime.scratch import gpu, stream_handle
 
 INTEGERS = (ct.int8, ct.int16, ct.int32, ct.int64, ct.uint8, ct.uint16, ct.uint32, ct.uint64)
 NUMBERS = (*INTEGERS, ct.float16, ct.float32, ct.float64)
@@ -238,36 +238,41 @@ class _Calls:
     def __init__(self, make: Callable, operands: dict[str, tuple[np.dtype, int] | None], given: dict[str, Any],
                  device: Any):
         self._make, self._operands, self._given = make, operands, given
-        self._device, self._of_thread, self._bytes = device, threading.local(), 0
+        self._gpu, self._of_thread, self._bytes = gpu(device), threading.local(), 0
 
     def nbytes(self, addresses: Sequence[int]) -> int:
         """Of temporary storage, for arrays there."""
-        with Current(self._device):
+        with self._gpu.current():
             run, arrays, scratch, _, given = self._here()
-            for array, address in zip(arrays, addresses, strict=True):
+            for array, address in zip(arrays[:-1], addresses, strict=True):
                 array.pointer = address
             self._bytes = run(**given | {"temp_storage": None, "stream": None})
         scratch.nbytes = scratch.size = self._bytes
         return self._bytes
 
     def __call__(self, stream: Any, addresses: Sequence[int]) -> None:
-        with Current(self._device):
-            run, arrays, scratch, queue, given = self._here()
-            *there, scratch.pointer = addresses
-            for array, address in zip(arrays, there, strict=True):
+        entered = self._gpu.enter()
+        try:
+            run, arrays, _, queue, given = self._here()
+            for array, address in zip(arrays, addresses, strict=True):
                 array.pointer = address
-            queue.handle = stream_handle(stream)
+            queue.handle = 0 if stream is None else stream_handle(stream)
             given["stream"] = queue if queue.handle else None  # which they read in less time
             run(**given)
+        finally:
+            if entered:
+                self._gpu.leave()
 
     def _here(self) -> tuple:
-        """What this thread calls, the arrays, temporary storage and stream that it passes, and all arguments."""
+        """What this thread calls, the arrays with temporary storage as the last one, that and the stream, which it passes,
+        and all arguments.
+        """
         try:
             return self._of_thread.found
         except AttributeError:
             arrays = {name: x and _Array(*x) for name, x in self._operands.items()}
             scratch, queue = _Array(np.dtype(np.uint8), self._bytes), _Stream()
             given = {**arrays, **self._given, "temp_storage": scratch, "stream": queue}
-            found = self._make(**arrays), [a for a in arrays.values() if a is not None], scratch, queue, given
+            found = self._make(**arrays), [*(a for a in arrays.values() if a), scratch], scratch, queue, given
             self._of_thread.found = found
             return found

@@ -117,7 +117,7 @@ class RadixSort(Delegating):
             made = "a DoubleBuffer" if self.options[1] else "an array"
             raise TypeError(f"argument `d_in_keys`: this object was made for {made}")
         nbytes = self.run(temp_storage, stream, *args, num_items, begin_bit, end_bit)
-        if temp_storage is not None:
+        if buffers and temp_storage is not None:
             _select(buffers, args[0], num_items, begin_bit, end_bit)
         return nbytes
 
@@ -176,7 +176,7 @@ def _shifts(width: int, begin_bit: int | None, end_bit: int | None) -> list[tupl
 
 def _select(buffers: tuple[DoubleBuffer, ...], keys: Any, n: int, begin_bit: int | None, end_bit: int | None) -> None:
     """Note which buffers have the sorted items."""
-    if buffers and n:
+    if n:
         width = ArrayIterator(keys).array.itemsize * 8
         for buffer in buffers:
             buffer.selector ^= len(_shifts(width, begin_bit, end_bit)) % 2
@@ -268,4 +268,5 @@ def radix_sort(d_in_keys: Any, d_out_keys: Any, d_in_values: Any = None, d_out_v
         raise TypeError(f"radix_sort() needs the argument `{'num_items' if num_items is None else 'order'}`")
     args, buffers = given_once(d_in_keys, d_out_keys, d_in_values, d_out_values)
     RadixSort.once((SortOrder(order), bool(buffers), chosen()), stream, *args, num_items, begin_bit, end_bit)
-    _select(buffers, args[0], num_items, begin_bit, end_bit)
+    if buffers:
+        _select(buffers, args[0], num_items, begin_bit, end_bit)

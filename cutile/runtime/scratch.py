@@ -57,20 +57,9 @@ def _keep_memory(device: Any) -> None:
             api.cuMemPoolSetAttribute(pool, threshold, api.cuuint64_t(2**64 - 1))
 
 
-class Current:
-    """`with Current(ordinal):` a GPU is the current one."""
-
-    __slots__ = ("_device", "_entered")
-
-    def __init__(self, ordinal: int):
-        self._device = _gpu()[0]().device(ordinal)
-
-    def __enter__(self) -> None:
-        self._entered = self._device.enter()
-
-    def __exit__(self, *_: object) -> None:
-        if self._entered:
-            self._device.leave()
+def gpu(ordinal: int) -> Any:
+    """A GPU of the driver: `enter()` makes it the current one, and says whether `leave()` must be called."""
+    return _gpu()[0]().device(ordinal)
 
 
 def stream_handle(stream: Any) -> int:
