@@ -1,9 +1,9 @@
 """What select, three_way_partition and unique_by_key share: items with a flag move to the front, in their order.
 
 An algorithm says by a `Split` which flags an item has, and where an item goes when it is known how many items with a
-flag stand before it. In GPU memory one launch does all: a block counts the flags of its tile, and learns from the
-blocks before it how many those have (`before`). In host memory three launches do: count the flags of each tile, add the
-counts up, and move the items.
+flag stand before it. Three launches count the flags of each tile, add the counts up, and move the items. Of fewer than
+MANY items in GPU memory, where a launch takes longer than what it does, one launch does all: a block counts the flags of
+its tile, and learns from the blocks before it how many those have (`flags_before`).
 """
 
 import dataclasses
@@ -26,6 +26,8 @@ from cutile.errors import TileValueError
 
 TILE = 2048  # items of a tile
 HOST_TILE = 4096  # in host memory
+MANY = 1 << 22  # items, for which blocks in GPU memory wait for others longer than it takes to read items again
+COUNTS = 4096  # of tiles that are added up at a time
 AT_ONCE = 32  # tiles before it that a block looks at
 COUNTED = 1 << 62  # marks the word of a tile that says how many flags the tile has
 SUMMED = -1 << 63  # marks one that says how many the tile and all before it have
@@ -248,7 +250,7 @@ def compact(plan: Plan, key: tuple, split: Split, items: dict[str, IteratorBase]
     wide = is_wide(n, *sources, *outs.values())
     work = _Work(plan, (*key, *(it.kind for it in (*sources, *outs.values(), counter)), wide), split, sources, outs,
                  counter, n, wide)
-    (_in_host_memory if plan.on_host else _in_gpu_memory)(work)
+    (_with_three_launches if plan.on_host or n >= MANY else _with_one_launch)(work)
 
 
 class _Work(NamedTuple):
@@ -271,7 +273,7 @@ class _Work(NamedTuple):
         return tuple(it.state(self.n) for it in self.sources), tuple(it.state(None) for it in self.outs.values())
 
 
-def _in_gpu_memory(work: _Work) -> None:
+def _with_one_launch(work: _Work) -> None:
     plan, n, many = work.plan, work.n, work.split.counts
     tiles = -(-n // TILE)
     words = tuple(plan.array(tiles + AT_ONCE, ct.int64) for _ in range(many))
@@ -284,24 +286,25 @@ def _in_gpu_memory(work: _Work) -> None:
                 n % TILE == 0)
 
 
-def _in_host_memory(work: _Work) -> None:
+def _with_three_launches(work: _Work) -> None:
     plan, n, many, (source, target) = work.plan, work.n, work.split.counts, work.annotations()
-    full, rest = divmod(n, HOST_TILE)
-    parts = (full, 0, True), (int(rest > 0), full, False)  # masks cost time in host memory
+    tile = HOST_TILE if plan.on_host else TILE
+    full, rest = divmod(n, tile)
+    parts = (full, 0, True), (int(rest > 0), full, False)  # masks cost time
     tiles = full + int(rest > 0)
     counts = tuple(plan.array(tiles, ct.int64) for _ in range(many))
     sums = tuple(plan.array(1, ct.int64) for _ in range(many))
     kernel = kernels_for(("count", *work.key), _counted, work.split, source, work.wide)
     for blocks, begin, whole in parts:
-        plan.launch(blocks, kernel, work.states()[0], counts, begin, n, HOST_TILE, whole)
+        plan.launch(blocks, kernel, work.states()[0], counts, begin, n, tile, whole)
     kernel = kernels_for(("add up", many, work.counter.kind, work.wide), _added_up, many, work.counter, work.wide)
-    plan.launch(1, kernel, counts, sums, work.counter.state(many), HOST_TILE)
+    plan.launch(1, kernel, counts, sums, work.counter.state(many), COUNTS)
     sizes = {name: out.size() for name, out in work.outs.items()}
-    if any(size is not None for size in sizes.values()):
+    if plan.on_host and any(size is not None for size in sizes.values()):
         plan.call(_check_room(sizes, n), *sums)
     kernel = kernels_for(("move", *work.key), _moved, work.split, source, target, work.wide)
     for blocks, begin, whole in parts:
-        plan.launch(blocks, kernel, *work.states(), counts, begin, n, HOST_TILE, whole)
+        plan.launch(blocks, kernel, *work.states(), counts, begin, n, tile, whole)
 
 
 def _check_room(sizes: dict[str, int | None], n: int) -> Callable:

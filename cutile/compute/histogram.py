@@ -1,7 +1,8 @@
 """histogram_even: how many samples fall in each of some bins of equal width [HST-*].
 
 A launch counts by atomic updates. In GPU memory it counts in many copies of the bins, so that fewer blocks update the
-same counter at a time; another launch adds the copies up.
+same counter at a time; another launch adds the copies up. Some of many samples are counted by products of matrices, if
+bins are easily computed (products.py).
 """
 
 import dataclasses
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import cutile as ct
+from cutile.compute import products
 from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, position, power_below
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ARRAYS
@@ -24,6 +26,7 @@ from cutile.dtypes import DType, info
 
 TILE = 1024  # samples of a tile
 COPIES = 256  # most copies of the bins; a power of two
+MANY = 1 << 24  # samples, of which some are counted by products
 CELLS = 1 << 20  # most counters in all copies, where there are several
 LARGEST = (1 << 64) - 1
 
@@ -40,6 +43,11 @@ class _Integers:
     compared: DType
     divided: DType
     unit: bool
+
+    @property
+    def simple(self) -> bool:
+        """Whether bins are computed in few instructions."""
+        return self.unit and self.divided is ct.uint32
 
     def bin_of(self, samples, levels, bins):
         """The bin of each sample, and whether it falls in one. `levels`: the first and the last sample that do, the
@@ -58,6 +66,7 @@ class _Floats:
     """Bins of floats: (s - lower)·scale, rounded down. NaN falls in none."""
 
     number: Immediate
+    simple = False
 
     def bin_of(self, samples, levels, bins):
         """As for integers. `levels`: the lower and the upper level, and the scale."""
@@ -79,9 +88,9 @@ def _counted(samples: IteratorBase, how: Any, many: int, bins: int, wide: bool) 
 
     @ct.kernel
     def count_samples(source: samples.annotation(wide), counters: ARRAYS[wide], levels: tuple[(INT64,) * many],
-                      n: position(wide), copies: ct.Constant[int], size: ct.Constant[int],
+                      begin: int, n: position(wide), copies: ct.Constant[int], size: ct.Constant[int],
                       whole: ct.Constant[bool]):
-        i = ct.bid(0)
+        i = ct.bid(0) + begin
         place = Place(i, size, n, whole)
         found, inside = how.bin_of(reader.tile(source, place), levels, bins)
         if not whole:
@@ -92,17 +101,19 @@ def _counted(samples: IteratorBase, how: Any, many: int, bins: int, wide: bool) 
     return count_samples
 
 
-def _added(out: IteratorBase, bins: int, wide: bool) -> Any:
-    """A kernel that adds the copies of the bins up."""
-    writer = out.writer()
+def _added(out: IteratorBase, bins: int, by_products: bool, wide: bool) -> Any:
+    """A kernel that adds the copies of the bins up, and what products counted."""
+    writer, columns = out.writer(), products.columns_of(bins) if by_products else 0
 
     @ct.kernel
-    def add_copies(counters: ARRAYS[wide], target: out.annotation(False), copies: ct.Constant[int],
-                   size: ct.Constant[int]):
+    def add_copies(counters: ARRAYS[wide], matrices: ARRAYS[wide] if by_products else tuple[()],
+                   target: out.annotation(False), copies: ct.Constant[int], size: ct.Constant[int]):
         place = Place(ct.bid(0), size, ct.int32(bins), False)
         index = ct.arange(copies, dtype=ct.int32)[:, None] * bins + place.index()[None, :]
-        counts = ct.gather(counters, index, mask=(place.index() < bins)[None, :])
-        writer.put(target, place, ct.sum(counts, axis=0))
+        counts = ct.sum(ct.gather(counters, index, mask=(place.index() < bins)[None, :]), axis=0)
+        if by_products:
+            counts += products.counted(matrices, place.index(), columns)
+        writer.put(target, place, counts)
 
     return add_copies
 
@@ -170,15 +181,26 @@ class HistogramEven(Algorithm):
         check_count("num_output_levels - 1", bins, d_histogram=out)
         check_apart(plan, {"d_histogram": out}, {"d_samples": samples}, max(n, bins))
         wide = is_wide(n, samples)
-        copies = 1 if plan.on_host else power_below(max(1, CELLS // bins), COPIES)
-        counters = plan.array(bins * copies, ct.int64 if wide else ct.int32)
+        dtype, copies = ct.int64 if wide else ct.int32, 1 if plan.on_host else power_below(max(1, CELLS // bins), COPIES)
+        counters, matrices, begin, size = plan.array(bins * copies, dtype), (), 0, TILE
         plan.launch(-(-bins * copies // TILE), clear, counters, TILE)
-        kernel = kernels_for(("histogram", samples.kind, how, bins, wide), _counted, samples, how, len(numbers), bins,
+        key = samples.kind, how, bins, wide
+        if not plan.on_host and n >= MANY and bins <= products.ROWS * products.MOST and how.simple:
+            cells, steps, size = products.COPIES * products.ROWS * products.columns_of(bins), n // products.STEP, 256
+            matrices, begin = plan.array(cells, dtype), steps * (products.STEP // size)
+            plan.launch(-(-cells // TILE), clear, matrices, TILE)
+            kernel = kernels_for(("histogram by products", *key), products.counting, samples, how, len(numbers), bins,
+                                 wide)
+            each = min(-(-steps // products.BLOCKS), products.STEPS)
+            plan.launch(-(-steps // each), kernel, samples.state(n), counters, matrices, numbers, n, steps, each, copies)
+        kernel = kernels_for(("histogram", *key), _counted, samples, how, len(numbers), bins, wide)
+        plan.launch(-(-n // size) - begin, kernel, samples.state(n), counters, numbers, begin, n, copies, size,
+                    n % size == 0)
+        by_products = matrices != ()
+        kernel = kernels_for(("histogram copies", out.kind, bins, by_products, wide), _added, out, bins, by_products,
                              wide)
-        plan.launch(-(-n // TILE), kernel, samples.state(n), counters, numbers, n, copies, TILE, n % TILE == 0)
-        kernel = kernels_for(("histogram copies", out.kind, bins, wide), _added, out, bins, wide)
         size = max(4096 // copies, 1)
-        plan.launch(-(-bins // size), kernel, counters, out.state(bins), copies, size)
+        plan.launch(-(-bins // size), kernel, counters, matrices, out.state(bins), copies, size)
 
 
 def _checked(samples: IteratorBase, levels: int, lower: _Level, upper: _Level) -> tuple[Any, tuple[int, ...]]:

@@ -65,7 +65,7 @@ class Keys:
         Neighbours are compared and exchanged, all even pairs and all odd ones in turn. So equal keys keep their order,
         and each row is still there once, whatever the comparison says.
         """
-        for _ in range(ct.static_eval(len(rows) // 2)):
+        for _ in ct.static_iter(range(len(rows) // 2)):
             rows = self._exchanged(self._exchanged(rows, types, there, 0), types, there, 1)
         return rows
 

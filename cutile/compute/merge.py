@@ -1,6 +1,6 @@
 """merge_sort: keys, and values with them, in the order that a comparison says; stable [MRG-*].
 
-A first launch sorts each FEW items. Then sorted runs are merged in pairs, from one buffer into another, until one run
+A first launch sorts each few items, in registers of a GPU. Then sorted runs are merged in pairs, from one buffer into another, until one run
 is left. Each tile of output takes its items from a part of both runs of its pair: a launch before finds the *splits*,
 where these parts begin and end. A tile that has whole pairs needs none.
 
@@ -20,11 +20,14 @@ from cutile.compute.operators import Operator
 from cutile.compute.pairs import Items, check_pair, check_sizes, temporary
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
+from cutile.compute.results import result_of
 from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT, optional
 from cutile.compute.search import compared
+from cutile.compute.value_types import Number
 
 TILE = 2048  # items of a tile
 HOST_TILE = 512  # in host memory
+MORE = 16  # items that a lane sorts in GPU memory, where code is short although it has 120 comparisons
 SPLITS = 128  # splits that a block finds
 
 
@@ -60,6 +63,10 @@ def runs_at(index, width, n):
     return Runs(left, ct.minimum(left + width, n), ct.minimum(left + 2 * width, n))
 
 
+def twice(tile):
+    return ct.cat((tile, tile), 0)
+
+
 def _splitting(source: Items, keys: Keys, wide: bool) -> Any:
     """A kernel that finds, for each tile of output, how many items come from the left run before it, and before the
     next one. `broken[t]`: the last launch in which splits were broken of the pair that begins in tile t.
@@ -71,8 +78,10 @@ def _splitting(source: Items, keys: Keys, wide: bool) -> Any:
         index = ct.minimum(Place(ct.bid(0), size, n, False).index() * tile, n)
         runs = runs_at(index, width, n)
         k, k_end = index - runs.left, ct.minimum(index + tile, runs.end) - runs.left
-        begin = keys.crossing(state[0], runs.left, runs.right, k, *runs.bounds(k), steps)
-        end = keys.crossing(state[0], runs.left, runs.right, k_end, *runs.bounds(k_end), steps)
+        both = Runs(twice(runs.left), twice(runs.right), twice(runs.end))
+        k_both = ct.cat((k, k_end), 0)  # so that searches wait for memory at the same time
+        found = keys.crossing(state[0], both.left, both.right, k_both, *both.bounds(k_both), steps)
+        begin, end = ct.extract(found, (0,), (size,)), ct.extract(found, (1,), (size,))
         ct.store(begins, (ct.bid(0),), begin)
         ct.store(ends, (ct.bid(0),), end)
         wrong = (end < begin) | (end - begin > k_end - k)
@@ -120,6 +129,12 @@ def _merging(source: Items, target: Items, keys: Keys, wide: bool) -> Any:
     return merge_lanes
 
 
+def _is_short(op: Operator, source: Items) -> bool:
+    """Whether a comparison is, and the exchange of two items."""
+    t = source.keys.value_type
+    return source.values is None and isinstance(t, Number) and not result_of(op, t, t).loops
+
+
 class MergeSort(Algorithm):
     takes = {"d_in_keys": INPUT, "d_in_values": optional(INPUT), "d_out_keys": OUTPUT,
              "d_out_values": optional(OUTPUT), "num_items": COUNT, "op": OPERATOR}
@@ -140,7 +155,8 @@ class MergeSort(Algorithm):
         source, target = Items(in_keys, in_values), Items(out_keys, out_values)
         check_sizes(n, source, target)
         wide = is_wide(2 * n, *source.parts, *target.parts)
-        (tile, few), widths = (HOST_TILE, FEW) if plan.on_host else (TILE, EACH), []
+        tile, widths = HOST_TILE if plan.on_host else TILE, []
+        few = MORE if not plan.on_host and _is_short(op, source) else FEW
         while (width := few << len(widths)) < n:
             widths.append(width)
         tiles, index = -(-n // tile), ct.int64 if wide else ct.int32

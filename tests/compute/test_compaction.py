@@ -33,10 +33,12 @@ def fresh():
     compute.clear_all_caches()
 
 
-@pytest.fixture(params=["host", "gpu"])
+@pytest.fixture(params=["host", "gpu", "gpu, many"])
 def way(request, monkeypatch):
-    if request.param == "gpu":
+    if request.param != "host":
         monkeypatch.setattr(Plan, "on_host", False)
+    if request.param == "gpu, many":
+        monkeypatch.setattr(compaction, "MANY", 1)
     return request.param
 
 
@@ -87,8 +89,8 @@ def test_all_and_nothing(kept, way):
 
 @settings(max_examples=15, deadline=None)
 @given(n=st.sampled_from(SIZES), first=st.integers(0, 3), step=st.sampled_from([1, 2, 3, -1]), kind=st.sampled_from(
-    ["array", "reversed", "permuted", "transformed", "advanced"]), gpu=st.booleans())
-def test_strided_arrays_and_iterators(n, first, step, kind, gpu):
+    ["array", "reversed", "permuted", "transformed", "advanced"]), gpu=st.booleans(), many=st.booleans())
+def test_strided_arrays_and_iterators(n, first, step, kind, gpu, many):
     whole = numbers(3 * n + 10)
     x = whole[first:][::step][:n]
     order = np.random.default_rng(1).permutation(n)
@@ -101,6 +103,7 @@ def test_strided_arrays_and_iterators(n, first, step, kind, gpu):
     with pytest.MonkeyPatch.context() as patch:
         if gpu:
             patch.setattr(Plan, "on_host", False)
+            patch.setattr(compaction, "MANY", 1 if many else compaction.MANY)
             compute.clear_all_caches()
         compare(given_, n, np.int32, items.tolist())
 
@@ -224,12 +227,14 @@ def test_the_sanitizer_has_nothing_to_report(way, monkeypatch):
 
 @needs_tool
 @pytest.mark.parametrize("wide", [False, True])
-def test_kernels_are_assembled(wide, monkeypatch, tmp_path):
+@pytest.mark.parametrize("many", [False, True])
+def test_kernels_are_assembled(many, wide, monkeypatch, tmp_path):
     seen = assemble_launches(monkeypatch, tmp_path)
+    monkeypatch.setattr(compaction, "MANY", 1 if many else compaction.MANY)
     monkeypatch.setattr(algorithm, "WIDE", 1 if wide else algorithm.WIDE)
     compare(numbers(5000), 5000, np.int32, numbers(5000).tolist())
     Range = compute.gpu_struct({"low": np.float32, "high": np.float64})
     x, out, count = np.zeros(5000, Range.dtype), np.zeros(5000, Range.dtype), np.zeros(1, np.int64)
     compute.select(x, out, count, lambda r: r.low == r.high, 4999)
     compute.select(x, out, count, lambda r: r.low == r.high, 0)
-    assert set(seen) == {"clear_words", "compact", "store_zeros"}
+    assert set(seen) == {"store_zeros"} | ({"count_flags", "add_up", "move"} if many else {"clear_words", "compact"})

@@ -14,13 +14,14 @@ import cutile as ct
 from cutile import compute
 from cutile.compute import OpKind
 from cutile.compute.lanes import EACH, FEW
-from cutile.compute.merge import HOST_TILE
+from cutile.compute.merge import HOST_TILE, MORE, TILE
+from cutile.compute.plans import Plan
 from tests.compute.checks import assemble_launches, check_docstring, deep_but
 from tests.gpu.tileir.tool import needs_tool
 from tests.interp.debugging.sessions import line_of, pdb
 
 sort = compute.merge_sort
-SIZES = [0, 1, FEW - 1, FEW, FEW + 1, EACH - 1, EACH, EACH + 1, 2 * EACH + 1, HOST_TILE - 1, HOST_TILE, HOST_TILE + 1,
+SIZES = [0, 1, FEW - 1, FEW, FEW + 1, MORE + 1, EACH - 1, EACH, EACH + 1, 2 * EACH + 1, HOST_TILE - 1, HOST_TILE, HOST_TILE + 1,
          1025, 4097, 20_001]
 DTYPES = [np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float16,
           np.float32, np.float64, np.dtype("bfloat16"), np.dtype("float8_e4m3fn")]
@@ -39,14 +40,25 @@ def near(a, b):
     return a // 10 > b // 10
 
 
-@pytest.mark.parametrize("n", SIZES)
-def test_sizes(n):
+@pytest.fixture(params=["host", "gpu"])
+def way(request, monkeypatch):
+    compute.clear_all_caches()
+    if request.param == "gpu":
+        monkeypatch.setattr(Plan, "on_host", False)
+    yield request.param
+    compute.clear_all_caches()
+
+
+@pytest.mark.parametrize("n", [*SIZES, TILE - 1, TILE, 2 * TILE + 1])
+def test_sizes(n, way):
     keys, values = np.random.default_rng(n).integers(0, 99, n).astype(np.int32), np.arange(n, dtype=np.int16)
     out, moved = np.full(n + 3, 7, np.int32), np.full(n + 2, 7, np.int16)
     sort(keys, values, out, moved, n, near)
     order = np.argsort(-(keys // 10), kind="stable")
     assert np.array_equal(out[:n], keys[order]) and np.array_equal(moved[:n], values[order])
     assert (out[n:] == 7).all() and (moved[n:] == 7).all()
+    sort(keys, None, out, None, n, near)
+    assert np.array_equal(out[:n], keys[order]) and (out[n:] == 7).all()
     sort(keys, None, keys, None, n, OpKind.LESS)
     assert np.array_equal(keys, np.sort(out[:n]))
 
