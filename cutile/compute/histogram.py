@@ -38,16 +38,17 @@ class _Integers:
     compared  a dtype that holds all samples
     divided   an unsigned one that holds all products; where they are computed, all wraps
     unit      a bin is one integer
+    simple    it is, and samples below all bins, as unsigned integers of 32 bits, are above all
     """
 
     compared: DType
     divided: DType
     unit: bool
+    simple: bool
 
-    @property
-    def simple(self) -> bool:
-        """Whether bins are computed in few instructions."""
-        return self.unit and self.divided is ct.uint32
+    def above(self, samples, levels):
+        """How far simple samples lie above the lower level."""
+        return ct.astype(ct.astype(samples, self.compared), ct.uint32) - ct.astype(levels[2], ct.uint32)
 
     def bin_of(self, samples, levels, bins):
         """The bin of each sample, and whether it falls in one. `levels`: the first and the last sample that do, the
@@ -232,7 +233,9 @@ def _way(sample: DType, level: DType, lower: Any, upper: Any, bins: int) -> tupl
     if first > last:  # no sample is between them
         first, last = 1, 0
     numbers = tuple(bits_of(v, ct.int64) for v in (first, last, lower, width))
-    return _Integers(compared, divided, width == bins), numbers
+    held, unit = np.iinfo(storage(Number(compared))), width == bins
+    simple = unit and sample.bitwidth <= 32 and held.min <= lower and upper - 1 <= held.max
+    return _Integers(compared, divided, unit, simple), numbers
 
 
 def _of_floats(sample: DType, level: DType, lower: Any, upper: Any, bins: int) -> tuple[Any, tuple[int, ...]]:

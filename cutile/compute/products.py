@@ -33,15 +33,17 @@ def columns_of(bins: int) -> int:
     return max(FEWEST, 1 << (-(-bins // ROWS) - 1).bit_length())
 
 
-def _digits(parts, columns):
-    """The row of each sample plus one, 0 for one in no bin, and the column: of four samples, whose numbers are `parts`,
-    in the bytes of an integer. The parts have less than 2^13.
+def _digits(above, columns):
+    """The row plus one and the column of each sample, from the last counter on; row 0 for samples beyond all counters.
+    In the bytes of an integer those of four samples, which lie as far above the lower level as `above` says.
     """
-    shift, low = ct.static_eval(columns.bit_length() - 1), ct.static_eval((columns - 1) * 0x00010001)
-    a, b = parts[0] + (parts[1] << 16), parts[2] + (parts[3] << 16)
-    column = (a & ct.uint32(low)) + ((b & ct.uint32(low)) << 8)
+    cells = ct.static_eval(ROWS * columns)
+    k = tuple(ct.minimum(x, ct.uint32(cells)) for x in ct.static_iter(above))
+    last = ct.uint32(ct.static_eval((cells + columns - 1) * 0x00010001))
+    a, b = last - (k[0] + (k[1] << 16)), last - (k[2] + (k[3] << 16))
+    shift, low = ct.static_eval(columns.bit_length() - 1), ct.uint32(ct.static_eval((columns - 1) * 0x00010001))
     row = ((a >> shift) & ct.uint32(0x007F007F)) + (((b >> shift) & ct.uint32(0x007F007F)) << 8)
-    return row, column
+    return row, (a & low) + ((b & low) << 8)
 
 
 def _reached(digits, first, many):
@@ -66,17 +68,16 @@ def counting(samples: IteratorBase, how: Any, many: int, bins: int, wide: bool) 
         block = ct.bid(0)
         total = ct.zeros((ROWS, columns), ct.int32)
         for j in range(block * each, ct.minimum((block + 1) * each, steps)):
-            parts = ()
+            above = ()
             for k in ct.static_iter(range(4)):
                 place = Place(j * ct.static_eval(4 * (1 + UPDATED)) + k, ct.static_eval(TILE // 4), n, True)
-                found, inside = how.bin_of(reader.tile(source, place), levels, bins)
-                parts = parts + (ct.astype(ct.where(inside, found + columns, 0), ct.uint32),)
+                above = above + (how.above(reader.tile(source, place), levels),)
             for k in ct.static_iter(range(UPDATED)):
                 place = Place(j * ct.static_eval(1 + UPDATED) + ct.static_eval(1 + k), TILE, n, True)
-                found, inside = how.bin_of(reader.tile(source, place), levels, bins)
-                ct.atomic_add(counters, ct.where(inside, found + block % copies * bins, -1), 1, check_bounds=True,
-                              memory_order=ct.MemoryOrder.RELAXED)
-            row, column = _digits(parts, columns)
+                k = how.above(reader.tile(source, place), levels)
+                k = ct.where(k < ct.uint32(bins), ct.astype(k, ct.int32) + block % copies * bins, -1)
+                ct.atomic_add(counters, k, 1, check_bounds=True, memory_order=ct.MemoryOrder.RELAXED)
+            row, column = _digits(above, columns)
             total = ct.mma(_reached(row, 1, ROWS), ct.transpose(_reached(column, 0, columns)), total)
         counts = ct.astype(ct.bitcast(total, ct.uint32) >> 14, matrices.dtype)
         index = ct.arange(ROWS, dtype=ct.int32)[:, None] * columns + ct.arange(columns, dtype=ct.int32)[None, :]
@@ -88,9 +89,10 @@ def counting(samples: IteratorBase, how: Any, many: int, bins: int, wide: bool) 
 
 def counted(matrices, index, columns):
     """How many samples the products counted in bins."""
+    index = ct.static_eval(ROWS * columns - 1) - index  # digits grow from the last counter on
     row, column = index // columns, index % columns
     below, right = row + 1 < ROWS, column + 1 < columns
-    counts = _all(matrices, index, columns, index >= 0) - _all(matrices, index + columns, columns, below)
+    counts = _all(matrices, index, columns, row >= 0) - _all(matrices, index + columns, columns, below)
     return counts - _all(matrices, index + 1, columns, right) + _all(matrices, index + columns + 1, columns,
                                                                      below & right)
 
