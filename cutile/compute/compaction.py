@@ -2,8 +2,8 @@
 
 An algorithm says by a `Split` which flags an item has, and where an item goes when it is known how many items with a
 flag stand before it. Three launches count the flags of each tile, add the counts up, and move the items. Of fewer than
-MANY items in GPU memory, where a launch takes longer than what it does, one launch does all: a block counts the flags of
-its tile, and learns from the blocks before it how many those have (`flags_before`).
+MANY items in GPU memory, where a launch takes longer than what it does, one does all: a block counts the flags of its
+tile, and learns from the blocks before it how many those have (`flags_before`).
 """
 
 import dataclasses

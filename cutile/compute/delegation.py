@@ -264,8 +264,8 @@ class _Calls:
                 self._gpu.leave()
 
     def _here(self) -> tuple:
-        """What this thread calls, the arrays with temporary storage as the last one, that and the stream, which it passes,
-        and all arguments.
+        """What this thread calls; the arrays that it passes, of which the last one is temporary storage, that, and the
+        stream; all arguments.
         """
         try:
             return self._of_thread.found

@@ -182,8 +182,9 @@ class HistogramEven(Algorithm):
         check_count("num_output_levels - 1", bins, d_histogram=out)
         check_apart(plan, {"d_histogram": out}, {"d_samples": samples}, max(n, bins))
         wide = is_wide(n, samples)
-        dtype, copies = ct.int64 if wide else ct.int32, 1 if plan.on_host else power_below(max(1, CELLS // bins), COPIES)
-        counters, matrices, begin, size = plan.array(bins * copies, dtype), (), 0, TILE
+        copies = 1 if plan.on_host else power_below(max(1, CELLS // bins), COPIES)
+        dtype, matrices, begin, size = ct.int64 if wide else ct.int32, (), 0, TILE
+        counters = plan.array(bins * copies, dtype)
         plan.launch(-(-bins * copies // TILE), clear, counters, TILE)
         key = samples.kind, how, bins, wide
         if not plan.on_host and n >= MANY and bins <= products.ROWS * products.MOST and how.simple:
@@ -193,7 +194,8 @@ class HistogramEven(Algorithm):
             kernel = kernels_for(("histogram by products", *key), products.counting, samples, how, len(numbers), bins,
                                  wide)
             each = min(-(-steps // products.BLOCKS), products.STEPS)
-            plan.launch(-(-steps // each), kernel, samples.state(n), counters, matrices, numbers, n, steps, each, copies)
+            plan.launch(-(-steps // each), kernel, samples.state(n), counters, matrices, numbers, n, steps, each,
+                        copies)
         kernel = kernels_for(("histogram", *key), _counted, samples, how, len(numbers), bins, wide)
         plan.launch(-(-n // size) - begin, kernel, samples.state(n), counters, numbers, begin, n, copies, size,
                     n % size == 0)

@@ -50,7 +50,8 @@ def _reached(digits, first, many):
     """A matrix of bytes, a row for each of `many` numbers from `first` on: which samples have a digit that reaches it.
     """
     numbers = ct.astype(ct.arange(many, dtype=ct.int32) + first, ct.uint32)
-    bits = (digits[None, :] + (ct.uint32(0x80808080) - numbers * ct.uint32(0x01010101))[:, None]) & ct.uint32(0x80808080)
+    true = ct.uint32(0x80808080)
+    bits = (digits[None, :] + (true - numbers * ct.uint32(0x01010101))[:, None]) & true
     size = ct.static_eval(many * digits.shape[0])
     return ct.reshape(ct.unpack_from_bytes(ct.pack_to_bytes(ct.reshape(bits, (size,))), ct.uint8),
                       (many, ct.static_eval(4 * digits.shape[0])))
