@@ -1,9 +1,9 @@
 """merge_sort: keys, and values with them, in the order that a comparison says; stable [MRG-*].
 
 A first launch sorts each few items, in registers of a GPU. Then sorted runs are merged in pairs, from one buffer into
-another, until one run is left. Each tile of output takes its items from a part of both runs of its pair: a launch before
-finds the *splits*, where these parts begin and end. A tile that has whole pairs needs none. In a tile each lane finds
-where its items begin, and reads where those of the next one do.
+another, until one run is left. Each tile of output takes its items from a part of both runs of its pair: a launch
+before finds the *splits*, where these parts begin and end. A tile that has whole pairs needs none. In a tile each lane
+finds where its items begin, and reads where those of the next one do.
 
 Each item is written once, whatever the comparison says. The splits of a pair grow from tile to tile; where they do not,
 which only a comparison that is no strict weak ordering makes them do, its right run is put behind its left run.
