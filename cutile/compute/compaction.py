@@ -26,7 +26,7 @@ from cutile.errors import TileValueError
 
 TILE = 2048  # items of a tile
 HOST_TILE = 4096  # in host memory
-MANY = 1 << 22  # items, for which blocks in GPU memory wait for others longer than it takes to read items again
+MANY = 1 << 20  # items, for which blocks in GPU memory wait for others longer than it takes to read items again
 COUNTS = 4096  # of tiles that are added up at a time
 AT_ONCE = 32  # tiles before it that a block looks at
 COUNTED = 1 << 62  # marks the word of a tile that says how many flags the tile has

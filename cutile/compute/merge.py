@@ -1,6 +1,6 @@
 """merge_sort: keys, and values with them, in the order that a comparison says; stable [MRG-*].
 
-A first launch sorts each few items, in registers of a GPU. Then sorted runs are merged in pairs, from one buffer into
+A first launch sorts each FEW items, in registers of a GPU. Then sorted runs are merged in pairs, from one buffer into
 another, until one run is left. Each tile of output takes its items from a part of both runs of its pair: a launch
 before finds the *splits*, where these parts begin and end. A tile that has whole pairs needs none. In a tile each lane
 finds where its items begin, and reads where those of the next one do.
@@ -21,25 +21,22 @@ from cutile.compute.operators import Operator
 from cutile.compute.pairs import Items, check_pair, check_sizes, temporary
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
-from cutile.compute.results import result_of
 from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT, optional
 from cutile.compute.search import compared
-from cutile.compute.value_types import Number
 
 TILE = 2048  # items of a tile
 HOST_TILE = 512  # in host memory
-MORE = 16  # items that a lane sorts in GPU memory, where code is short although it has 120 comparisons
 SPLITS = 128  # splits that a block finds
 
 
 def _sorting(source: Items, target: Items, keys: Keys, wide: bool) -> Any:
-    """A kernel that sorts each `few` items, and notes that the splits of no pair are broken."""
+    """A kernel that sorts each FEW items, and notes that the splits of no pair are broken."""
     sort = source.sort(target, keys)
 
     @ct.kernel
     def sort_lanes(state: source.annotation(wide), target_state: target.annotation(wide), broken: ARRAYS[False],
-                   n: position(wide), size: ct.Constant[int], few: ct.Constant[int]):
-        sort(state, target_state, Place(ct.bid(0), size, n, False), few)
+                   n: position(wide), size: ct.Constant[int]):
+        sort(state, target_state, Place(ct.bid(0), size, n, False))
         ct.store(broken, (ct.bid(0),), ct.zeros((1,), ct.int32))
 
     return sort_lanes
@@ -130,12 +127,6 @@ def _merging(source: Items, target: Items, keys: Keys, wide: bool) -> Any:
     return merge_lanes
 
 
-def _is_short(op: Operator, source: Items) -> bool:
-    """Whether a comparison is, and the exchange of two items."""
-    t = source.keys.value_type
-    return source.values is None and isinstance(t, Number) and not result_of(op, t, t).loops
-
-
 class MergeSort(Algorithm):
     takes = {"d_in_keys": INPUT, "d_in_values": optional(INPUT), "d_out_keys": OUTPUT,
              "d_out_values": optional(OUTPUT), "num_items": COUNT, "op": OPERATOR}
@@ -157,11 +148,11 @@ class MergeSort(Algorithm):
         check_sizes(n, source, target)
         wide = is_wide(2 * n, *source.parts, *target.parts)
         tile, widths = HOST_TILE if plan.on_host else TILE, []
-        few = MORE if not plan.on_host and _is_short(op, source) else FEW
-        while (width := few << len(widths)) < n:
+        while (width := FEW << len(widths)) < n:
             widths.append(width)
-        tiles, index = -(-n // tile), ct.int64 if wide else ct.int32
-        splits = plan.array(tiles, index), plan.array(tiles, index), plan.array(tiles, ct.int32)
+        few = tile // EACH * FEW  # of a tile as many lanes as in merging
+        tiles, blocks, index = -(-n // tile), -(-n // few), ct.int64 if wide else ct.int32
+        splits = plan.array(tiles, index), plan.array(tiles, index), plan.array(blocks, ct.int32)
         crossings = plan.array(tiles * (tile // EACH), index)
         other = temporary(plan, n if widths else 0, target)
         ends = (target, other) if len(widths) % 2 == 0 else (other, target)
@@ -171,8 +162,8 @@ class MergeSort(Algorithm):
             key = f"merge sort {name}", in_keys.value_type, *(e.kind for e in ends), op.key, wide
             return kernels_for(key, make, *ends, keys, wide)
 
-        plan.launch(tiles, kernel("lanes", _sorting, source, ends[0]), source.state(n), ends[0].state(n), splits[2],
-                    n, tile, few)
+        plan.launch(blocks, kernel("lanes", _sorting, source, ends[0]), source.state(n), ends[0].state(n),
+                    splits[2], n, few)
         for turn, width in enumerate(widths, 1):
             here, there = ends[1 - turn % 2], ends[turn % 2]
             steps, turn = width.bit_length(), turn if 2 * width > tile else 0

@@ -97,17 +97,17 @@ class Items(NamedTuple):
         return dict(zip((f"{side}_keys", f"{side}_values"), self.parts, strict=False))
 
     def sort(self, target: Items, keys: Keys) -> Any:
-        """Tile code that sorts each `few` items at a place into `target`."""
+        """Tile code that sorts each FEW items at a place into `target`."""
         readers, writers, types = self._to(target)
 
-        def sort_tile(state, target_state, place, few):
-            read = tuple(columns(types[m], types[m].cast(readers[m].tile(state[m], place)), few)
+        def sort_tile(state, target_state, place):
+            read = tuple(columns(types[m], types[m].cast(readers[m].tile(state[m], place)), FEW)
                          for m in ct.static_iter(range(len(types))))
             there = place.n - ct.astype(place.i, place.n.dtype) * place.size
-            there = there - ct.arange(ct.static_eval(place.size // few), dtype=place.n.dtype) * few
-            rows = keys.in_order(_rows(read, few), types, tuple(there > k for k in ct.static_iter(range(few))))
+            there = there - ct.arange(ct.static_eval(place.size // FEW), dtype=place.n.dtype) * FEW
+            rows = keys.in_order(_rows(read, FEW), types, tuple(there > k for k in ct.static_iter(range(FEW))))
             for m in ct.static_iter(range(len(types))):
-                items = tuple(rows[k][m] for k in ct.static_iter(range(few)))
+                items = tuple(rows[k][m] for k in ct.static_iter(range(FEW)))
                 writers[m].put(target_state[m], place, joined_values(types[m], items))
         return sort_tile
 

@@ -14,14 +14,14 @@ import cutile as ct
 from cutile import compute
 from cutile.compute import OpKind
 from cutile.compute.lanes import EACH, FEW
-from cutile.compute.merge import HOST_TILE, MORE, TILE
+from cutile.compute.merge import HOST_TILE, TILE
 from cutile.compute.plans import Plan
 from tests.compute.checks import assemble_launches, check_docstring, deep_but
 from tests.gpu.tileir.tool import needs_tool
 from tests.interp.debugging.sessions import line_of, pdb
 
 sort = compute.merge_sort
-SIZES = [0, 1, FEW - 1, FEW, FEW + 1, MORE + 1, EACH - 1, EACH, EACH + 1, 2 * EACH + 1, HOST_TILE - 1, HOST_TILE,
+SIZES = [0, 1, FEW - 1, FEW, FEW + 1, EACH - 1, EACH, EACH + 1, 2 * EACH + 1, HOST_TILE - 1, HOST_TILE,
          HOST_TILE + 1, 1025, 4097, 20_001]
 DTYPES = [np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float16,
           np.float32, np.float64, np.dtype("bfloat16"), np.dtype("float8_e4m3fn")]
