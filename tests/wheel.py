@@ -5,6 +5,7 @@ It runs outside the checkout, in an environment in which the wheel was installed
 
 import os
 import sys
+import sysconfig
 import tempfile
 
 with tempfile.TemporaryDirectory() as elsewhere:
@@ -17,6 +18,9 @@ with tempfile.TemporaryDirectory() as elsewhere:
 
     from cutile.compiled import _forms  # noqa: F401 - whether it loads
     from cutile.runtime import _launcher  # noqa: F401
+
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        assert not sys._is_gil_enabled(), "an extension has switched the GIL on"
 
     # The source of a kernel must be in a file.
     with open("vector_add.py", "w") as f:
