@@ -5,14 +5,16 @@ import __future__
 import ast
 import functools
 import gc
-import importlib
+import importlib.machinery
 import linecache
 import os
 import sys
 import threading
 import time
+import types
 import weakref
 import zipfile
+import zipimport
 
 import numpy as np
 import pytest
@@ -192,6 +194,37 @@ def test_change_of_a_nested_function(tmp_path, monkeypatch):
     file.write_text("def f(x):\n    return (lambda y: y * 5)(x)\n")
     with pytest.raises(ct.TileSyntaxError, match="source has changed"):
         definition_of(m.f)
+
+
+def with_text(code_of, text, k="k"):
+    """A function of another text, on the same lines, than its file has."""
+    f = cell(text)[k]
+    return types.FunctionType(cell(code_of)[k].__code__.replace(co_filename=f.__code__.co_filename), f.__globals__)
+
+
+def test_an_indented_docstring_is_no_change_but_a_constant_is():
+    """Tools that compile single functions of a class indent them otherwise."""
+    assert definition_of(with_text('def k():\n    """a\n    b"""\n    return 5', 'def k():\n    """a\n  b"""\n    return 5'))
+    for text in ("def k(): return {} + k", "def k():\n    'text'\n    return {} + k"):
+        with pytest.raises(ct.TileSyntaxError, match="has changed"):
+            definition_of(with_text(text.format(5), text.format(6)))
+
+
+def test_texts_that_were_registered_meanwhile_are_tried():
+    f, g = (cell(f"def k(): return {n}")["k"] for n in (1, 2))
+    assert source_text._find(f, source_text._texts_of(g)).lines == ["def k(): return 1"]
+
+
+LOADERS = [  # and whether they may compile another text than the file's
+    (None, False), (importlib.machinery.BuiltinImporter, False), (source_text.__loader__, False),
+    (zipimport.zipimporter.__new__(zipimport.zipimporter), False), (object(), True),
+]
+
+
+@pytest.mark.parametrize("loader, may", LOADERS, ids=lambda x: type(x).__name__)
+def test_loaders_that_may_rewrite(loader, may):
+    f = types.FunctionType(source_of.__code__, {"__loader__": loader})
+    assert source_text._may_be_rewritten(f) is may
 
 
 def test_rewritten_asserts_are_no_change():
