@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cutile as ct
-from tests.front.compiling import A1, A2, I32, cell, constant, refused, result
+from tests.front.compiling import A1, A2, F32, I32, cell, constant, refused, result
 
 
 class Color(enum.Enum):
@@ -224,3 +224,8 @@ def test_carets_point_at_the_operand():  # EXC-4
         return u
 
     refused(k, A1, at="t.astype(ct.float8_e5m2)", says="Right-hand side")
+
+
+@pytest.mark.parametrize("source, at", [("x & n", "x"), ("n & x", "x"), ("(n, 1)[0] | (x * 2)", "x * 2")])
+def test_an_error_shows_the_operand_that_is_wrong(source, at):
+    refused(cell(f"def k(n, x): {source}")["k"], I32, F32, at=at)

@@ -1,6 +1,7 @@
 """Python that tile code does not have is refused before anything in the function is typed [EX-*, ST-*, LIM-1]."""
 
 import ast
+import contextlib
 
 import pytest
 
@@ -152,3 +153,18 @@ def test_star_parameters_of_a_kernel(head):  # KERN-6
     k = cell(f"def k({head}): pass")["k"]
     with pytest.raises(ct.TileSyntaxError, match="cannot take"):
         type_kernel(k, (I32,))
+
+
+def test_annotations_are_not_looked_at_but_values_are():
+    typed(cell("def k(n):\n    x: [i for i in n] = 1")["k"], I32)
+    refused(cell("def k(n):\n    x: int = [i for i in n]")["k"], I32, cls=ct.TileSyntaxError, at="[i for i in n]")
+
+
+def test_targets_of_with_are_looked_at():
+    refused(cell("def k(n):\n    with manager() as n.x:\n        pass", manager=manager)["k"], I32,
+            cls=ct.TileSyntaxError, at="n.x", says="cannot assign to attributes")
+
+
+@contextlib.contextmanager
+def manager():
+    yield 1
