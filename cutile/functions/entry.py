@@ -1,14 +1,15 @@
-"""The Python function behind a call of a tile function: it is written for the function's parameters.
+"""What a call of a tile function goes through: C code, and behind it a Python function, both for its parameters.
 
-A call whose arrays have dtypes and sizes that were met before finds there what was worked out then: the grid, what
-makes the outputs, and how to ask for the current stream. Calls run in C, if they can (LaunchCache.call); those that
-are given outputs to fill do not. All other calls go to `TileFunction.slow`.
+C code (runtime/_functions.c) runs the calls that it knows. All others come to the Python function. There a call whose
+arrays have dtypes and sizes that were met before finds what was worked out then: the grid, what makes the outputs, and
+how to ask for the current stream. The rest goes to `TileFunction.slow`.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import types
 from collections.abc import Callable, Sequence
 from inspect import Parameter
@@ -17,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 from cutile._support.opaque import opaque
 from cutile._support.structs import structure
 from cutile.errors import hidden
+from cutile.functions import libraries
 from cutile.functions.binding import REQUIRED
 from cutile.runtime import launch as launching
+from cutile.runtime import launch_cache
 
 if TYPE_CHECKING:
     from cutile.functions.tile_function import TileFunction
@@ -44,9 +47,9 @@ class Tracer:
     refused: Callable[[Any], Exception | None]
 
 
-_OWN = {"_self", "_more", "_cache", "_arguments", "_outcome", "_error", "_grid", "_stream", "_launching", "_kernel",
-        "_plans", "_given_plans", "_calls", "_type", "_tuple", "_missing", "_Exception", "_NotImplemented", "_required",
-        "_twice", "_asked", "_traced", "_plain"}
+_OWN = {"_self", "_more", "_outcome", "_error", "_grid", "_stream", "_on", "_at", "_launching", "_kernel", "_plans",
+        "_given_plans", "_type", "_tuple", "_missing", "_Exception", "_required", "_elsewhere", "_asked", "_traced",
+        "_plain", "_written"}
 
 
 def uses_itself(name: str) -> bool:
@@ -55,7 +58,7 @@ def uses_itself(name: str) -> bool:
 
 
 def entry(f: TileFunction, first: str | None) -> types.FunctionType:
-    """The function that is called with the tile function and the arguments. `first`: the parameter of the first array.
+    """The Python function, which takes the tile function and the arguments. `first`: the parameter of the first array.
 
     Its plans are tuples: grid, function for the stream, one function for each output, which makes it or fills the one
     that is given, and the computed arguments.
@@ -64,11 +67,10 @@ def entry(f: TileFunction, first: str | None) -> types.FunctionType:
     filled = [i for i, o in enumerate(f.outputs) if o.out.fill is not None]
     source = _source(list(f.parameters.values()), f.kernel.names, [o.name for o in f.outputs], filled, computed,
                      f.keyed, first, [n for n in f.kernel.names if n in f.returned],
-                     [n for n in f.parameters if not (f.specs[n].constant or f.specs[n].scalar or f.specs[n].number)])
+                     _arrays(f))
     scope = {"_launching": launching, "_kernel": f.launched, "_plans": f.plans, "_given_plans": f.given_plans,
-             "_calls": f.calls, "_type": type, "_tuple": tuple, "_missing": f.missing, "_Exception": Exception,
-             "_NotImplemented": NotImplemented, "_twice": ValueError(), "__builtins__": {},
-             "__tracebackhide__": hidden, **_defaults(f)}
+             "_on": libraries.on, "_type": type, "_tuple": tuple, "_missing": f.missing, "_Exception": Exception,
+             "_elsewhere": ValueError(), "__builtins__": {}, "__tracebackhide__": hidden, **_defaults(f)}
     made: dict[str, Any] = {}
     exec(_compiled(source, f.__name__), scope, made)
     function = made["__call__"]
@@ -78,20 +80,44 @@ def entry(f: TileFunction, first: str | None) -> types.FunctionType:
     return opaque(_WHY)(function)
 
 
-def traced_entry(f: TileFunction, plain: types.FunctionType, tracer: Tracer) -> types.FunctionType:
-    """The same for a compiler that traces Python: it follows the tracer's function. All other calls are `plain` ones,
-    which are opaque to it.
+def entry_in_c(f: TileFunction, written: types.FunctionType) -> Any:
+    """The same in C: it is called with the arguments, and calls `written` for what it does not know. None where the
+    compiled module is not there.
+    """
+    c, names = launch_cache.extension(), f.kernel.names
+    if c is None:
+        return None
+    defaults = {p.name: REQUIRED if p.default is p.empty else p.default for p in f.parameters.values()}
+    return c.Entry(
+        calls=f.calls, python=written.__get__(f), failed=launching.failed, names=tuple(map(sys.intern, f.parameters)),
+        positional=sum(p.kind is not p.KEYWORD_ONLY for p in f.parameters.values()),
+        defaults=tuple(defaults.get(n) for n in names), places=tuple(names.index(n) for n in f.parameters),
+        outputs=tuple(names.index(o.name) for o in f.outputs),
+        returned=tuple(i for i, n in enumerate(names) if n in f.returned),
+        arrays=tuple(names.index(n) for n in _arrays(f)))
+
+
+def _arrays(f: TileFunction) -> list[str]:
+    """The arguments that may be arrays."""
+    return [n for n in f.parameters if not (f.specs[n].constant or f.specs[n].scalar or f.specs[n].number)]
+
+
+def traced_entry(f: TileFunction, written: types.FunctionType, tracer: Tracer) -> types.FunctionType:
+    """A Python function for a compiler that traces Python: it follows the tracer's function. All other calls are
+    those that the function has without tracer, which are opaque to it.
     """
     inputs, positional = list(f.parameters), [p.name for p in f.parameters.values() if p.kind is not p.KEYWORD_ONLY]
     named = [n for n in inputs if n not in positional]
-    passed = ", ".join([*positional, "*_more", *(f"{n}={n}" for n in [*named, *_options(f.outputs)])])
+    more = ", ".join(f"{n}={n}" for n in [*named, *_options(f.outputs)])
     source = "\n".join([
         f"def __call__({', '.join(_head(list(f.parameters.values()), f.outputs))}):",
-        "    if _asked() and not _more:",
+        "    if _more:",
+        f"        return _written({', '.join(['_self', *positional, '*_more', more])})",
+        "    if _asked():",
         f"        return _traced(_self, {{{', '.join(f'{n!r}: {n}' for n in inputs)}}}, "
         f"{', '.join(f'{n}={n}' for n in _options(f.outputs))})",
-        f"    return _plain(_self, {passed})"])
-    scope = {"_asked": tracer.asked, "_traced": tracer.call, "_plain": plain, **_defaults(f),
+        f"    return _plain({', '.join([*positional, more])})"])
+    scope = {"_asked": tracer.asked, "_traced": tracer.call, "_plain": f.plain, "_written": written, **_defaults(f),
              "__tracebackhide__": hidden}
     made: dict[str, Any] = {}
     exec(_compiled(source, f.__name__), scope, made)
@@ -131,18 +157,24 @@ def _source(parameters: Sequence[Parameter], names: Sequence[str], outputs: Sequ
     arguments = [f"_computed_{n} if {n} is _missing else {n}" if n in computed else _value(n, outputs) for n in names]
     asked = first if first is not None else _value(outputs[0], outputs) if outputs else "None"
     result = ", ".join(_value(n, outputs) for n in returned)
+    making = [f"_out_{i} = {m}({first})" for i, m in enumerate(made)]
     lines = [f"def __call__({', '.join(_head(parameters, outputs))}):",
              "    if _more:",
              "        raise _self._too_many(_more)",
-             *_in_c(outputs, names, arrays, result or "None", not filled),
              "    try:",
              *(["        if out is None:",
                 f"            {plan} = _plans[{_tuple(key)}]",
-                *(f"            _out_{i} = {m}({first})" for i, m in enumerate(made)),
+                "            if stream is None:",
+                *(f"                {line}" for line in making),
+                "            else:",  # outputs are made where they are used
+                *([f"                with _on({first}, stream):", *(f"                    {line}" for line in making)]
+                  if first is not None else ["                raise _elsewhere"]),
                 "        else:",
                 *_given(outputs, arrays),
                 f"            {plan} = _given_plans[{_tuple([*key, *_given_key(outputs)])}]",
-                *(f"            _make_{i}(_out_{i})" for i in filled)] if outputs else
+                *([f"            _at = _stream({asked}) if stream is None else stream"] if filled else []),
+                *(line for i in filled for line in (f"            with _on(_out_{i}, _at):",
+                                                    f"                _make_{i}(_out_{i})"))] if outputs else
                [f"        {plan} = _plans[{_tuple(key)}]"]),
              "    except _Exception:",
              "        _grid = None",
@@ -195,36 +227,7 @@ def _given(outputs: Sequence[str], arrays: Sequence[str]) -> list[str]:
     outs = [f"_out_{i}" for i, _ in enumerate(outputs)]
     twice = " or ".join(f"{o} is {other}" for i, o in enumerate(outs) for other in (*outs[:i], *arrays))
     taken = f"            {', '.join(outs)} = out"
-    return [taken] if not twice else [taken, f"            if {twice}:", "                raise _twice"]
-
-
-def _in_c(outputs: Sequence[str], names: Sequence[str], arrays: Sequence[str], result: str,
-          given_too: bool) -> list[str]:
-    """The lines that leave a call to C code, where that knows calls like it; C code makes the outputs.
-
-    names   of all parameters;  arrays: as in _source;  result: what the call returns
-    given_too  whether calls that are given outputs may run there, too
-    """
-    given = f"_arguments = {_tuple([_value(n, outputs) for n in names])}"
-    if not outputs:
-        before, unpacked = [given], []
-    else:
-        before = ["if out is None:", f"    _arguments = {_tuple(['None' if n in outputs else n for n in names])}",
-                  "else:", *(["    try:", *(f"    {line}"[8:] for line in _given(outputs, arrays)), f"        {given}",
-                              "    except _Exception:", "        _arguments = ()"] if given_too else
-                             ["    _arguments = ()"])]
-        unpacked = ["if out is None:", f"    {_tuple([f'_out_{i}' for i, _ in enumerate(outputs)])} = _outcome"]
-    return ["    _cache = _kernel.plans.launch_cache",
-            "    if _cache is not None:",
-            *(f"        {line}" for line in before),
-            "        try:",
-            "            _outcome = _cache.call(stream, _calls, _arguments)",
-            "        except _Exception as _error:",
-            "            _error = _launching.failed(_error)",
-            "            raise _error from _error.__cause__",
-            "        if _outcome is not _NotImplemented:",
-            *(f"            {line}" for line in unpacked),
-            f"            return {result}"]
+    return [taken] if not twice else [taken, f"            if {twice}:", "                raise _elsewhere"]
 
 
 def _given_key(outputs: Sequence[str]) -> list[str]:

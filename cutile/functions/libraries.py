@@ -7,13 +7,15 @@ that is loaded. JAX's arrays go another way (functions/traced.py).
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from cutile.dtypes import INFO, DType, float4_e2m1fn, lowest, of_storage
 from cutile.errors import refusal
+from cutile.gpu.streams import handle
 from cutile.runtime.arguments import array_of
 from cutile.runtime.array_ref import ArrayRef
 from cutile.runtime.arrays import type_name
@@ -157,6 +159,16 @@ class _Torch(Library):
         current = self.torch.cuda.current_stream
         return lambda first: current(first.device).cuda_stream if first.is_cuda else None
 
+    def on(self, device: Any, stream: Any) -> AbstractContextManager[Any]:
+        """Makes a stream current on a device, if it is a GPU."""
+        if device.type != "cuda":
+            return nullcontext()
+        cuda, number = self.torch.cuda, handle(stream)
+        if isinstance(stream, cuda.Stream):
+            return cuda.stream(stream)
+        # 1 is the default stream, too, and PyTorch takes odd numbers for streams of its own
+        return cuda.stream(cuda.default_stream(device) if number < 2 else cuda.ExternalStream(number, device=device))
+
     def stream_in_c(self, c, first):
         exchange = getattr(type(first), "__dlpack_c_exchange_api__", None)  # since PyTorch 2.10
         address = None if exchange is None or not first.is_cuda else c.streams_of(exchange)
@@ -189,13 +201,13 @@ class _CuPy(Library):
 
     def maker(self, shape, dtype, fill, device):
         cupy, storage, current = self.cupy, INFO[dtype].storage, self.cupy.cuda.runtime.getDevice
-        fixed = self._ordinal(device) if device is not None else None
+        fixed = self.ordinal(device) if device is not None else None
 
         def empty() -> Any:
             return cupy.empty(shape, storage) if fill is None else cupy.full(shape, fill, storage)
 
         def make(first: Any) -> Any:
-            ordinal = self._home(first) if fixed is None else fixed
+            ordinal = self.home(first) if fixed is None else fixed
             if current() == ordinal:
                 return empty()
             with cupy.cuda.Device(ordinal):
@@ -208,7 +220,7 @@ class _CuPy(Library):
             return super().recipe(shape, dtype, fill, device, first)
         return self.cupy.ndarray, (shape, INFO[dtype].storage), None, None  # C code runs with the array's GPU current
 
-    def _ordinal(self, device: Any) -> int:
+    def ordinal(self, device: Any) -> int:
         if isinstance(device, str):
             return int(device.partition(":")[2] or self.cupy.cuda.runtime.getDevice())
         return int(getattr(device, "id", device))
@@ -217,7 +229,7 @@ class _CuPy(Library):
         current, stream = self.cupy.cuda.runtime.getDevice, self.cupy.cuda.get_current_stream
 
         def of(first: Any) -> Any:
-            ordinal = self._home(first)
+            ordinal = self.home(first)
             if current() == ordinal:
                 return stream()
             with self.cupy.cuda.Device(ordinal):
@@ -226,12 +238,26 @@ class _CuPy(Library):
         return of
 
     def stream_in_c(self, c, first):
-        exported = getattr(sys.modules.get("cupy.cuda.stream"), "__pyx_capi__", {})
-        address = c.address(exported["get_current_stream_ptr"], "intptr_t (void)") if (
-            self.lasts and "get_current_stream_ptr" in exported) else None
-        return (self.stream() if address is None else address), None
+        """CuPy's own function, told which GPU: without that it asks CUDA."""
+        current, ordinal = self.cupy.cuda.get_current_stream, self.home(first)
+        try:
+            known = self.lasts and type(current) is type(len) and current(ordinal).ptr == self.stream()(first).ptr
+        except TypeError:  # of a version whose function takes no GPU
+            known = False
+        return (current, ordinal) if known else (self.stream(), None)
 
-    def _home(self, first: Any) -> int:
+    def on(self, ordinal: int, stream: Any) -> AbstractContextManager[Any]:
+        """Makes a stream current on a GPU."""
+        number = handle(stream)
+        return self._on(ordinal, number)
+
+    @contextmanager
+    def _on(self, ordinal: int, number: int) -> Iterator[None]:
+        with self.cupy.cuda.Device(ordinal):
+            with self.cupy.cuda.ExternalStream(number):
+                yield
+
+    def home(self, first: Any) -> int:
         """The GPU of an array of any library."""
         if self.lasts:
             return first.data.device_id
@@ -345,6 +371,33 @@ def of_device(device: Any) -> tuple[Library, Any]:
             return _CuPy(cupy), device
         raise TypeError(f"device={device!r} needs PyTorch or CuPy; import one of them before")
     raise TypeError(f'device is "cpu", "cuda", "cuda:1", or a device of PyTorch or CuPy, not {device!r:.100}')
+
+
+def on(a: Any, stream: Any, device: Any = None) -> AbstractContextManager[Any]:
+    """Makes a stream the current one of the library of an array, on its GPU: what makes arrays or fills them is queued
+    there then. A launch takes the stream in the same forms. In CPU memory there is nothing to do.
+
+    device   for what is made beside no array: of ct.Out
+    """
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+    if a is None:
+        library, where = of_device(device)
+        if isinstance(library, _Torch):
+            return library.on(library.torch.device(where), stream)
+        return library.on(library.ordinal(where), stream) if isinstance(library, _CuPy) else nullcontext()
+    if torch is not None and isinstance(a, getattr(torch, "Tensor", ())):
+        return _Torch(torch).on(a.device, stream)
+    ref = array_of(a)
+    if ref is None or ref.owner is not None or cupy is None:
+        return nullcontext()
+    library = _CuPy(cupy, foreign=not isinstance(a, getattr(cupy, "ndarray", ())))
+    return library.on(library.home(a), stream)
+
+
+def of_given(arrays: Sequence[Any] | None) -> Library:
+    """The library of arrays that a caller gives for outputs, where there are no others."""
+    ref = array_of(arrays[0]) if arrays else None
+    return Library() if ref is None or arrays is None else of_array(arrays[0], ref, allocates=False)
 
 
 def current_stream(value: Any) -> Any:

@@ -8,7 +8,7 @@ import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cutile import settings
 from cutile._support import float_mode
@@ -18,7 +18,7 @@ from cutile._support.structs import cached
 from cutile.errors import TileError, declares, for_callers, for_users, hidden, is_for_users, refusal, warn
 from cutile.functions import argument_kinds, libraries, stored
 from cutile.functions.binding import MISSING, REQUIRED, Bound, Planned, bind, check_given, planned
-from cutile.functions.entry import OUTSIDE, Tracer, entry, traced_entry, uses_itself
+from cutile.functions.entry import OUTSIDE, Tracer, entry, entry_in_c, traced_entry, uses_itself
 from cutile.functions.out import declared
 from cutile.functions.placement import check_names, named_sizes, placed, sizes_of_outputs
 from cutile.functions.rules import Rule, nearest, of_function, of_sizes
@@ -53,8 +53,12 @@ class TileFunction:
     _tracer: Tracer | None = None  # of cutile.torch, once it is imported
 
     def __new__(cls, *args: Any, **kwargs: Any) -> TileFunction:
-        """Each function has a class of its own, whose `__call__` is written for its parameters."""
-        return object.__new__(type(cls.__name__, (cls,), {"__module__": cls.__module__, "__slots__": ()}))
+        """Each function has a class of its own: its `__call__` is written for its parameters, unless C code is called,
+        and help() shows its documentation.
+        """
+        c = launch_cache.extension()
+        bases = (cls,) if c is None else (cls, c.Callable)
+        return object.__new__(type(cls.__name__, bases, {"__module__": cls.__module__, "__slots__": ()}))
 
     def __init__(self, kernel: Kernel, given: Mapping[str, Any]):
         functools.update_wrapper(self, kernel.function)
@@ -171,14 +175,22 @@ class TileFunction:
         return TileFunction(self.kernel, {**self.given, "name": self.__name__, **given})
 
     def _write_entry(self) -> None:
-        written = entry(self, self._first)
-        self.plain = written.__get__(self)  # a call of the function, also where it has an operator
+        written, cls = entry(self, self._first), type(self)
+        self._in_c = entry_in_c(self, written)
+        # A call of the function, also where it has an operator
+        self.plain = written.__get__(self) if self._in_c is None else self._in_c
+        if "__call__" in vars(cls):
+            del cls.__call__
         if self.wrap is not None:
-            written = self.wrap(self)
-        elif self._tracer is not None:
+            cls.__call__ = self.wrap(self)
+            return self._document()
+        if self._tracer is not None:
             written = traced_entry(self, written, self._tracer)
-        type(self).__call__ = written  # type: ignore[method-assign]
-        self._document()
+        if self._in_c is None:
+            cls.__call__ = written
+        else:  # calls go past what inspect and PyTorch's Dynamo find
+            launch_cache.extension().enter(self, self._in_c, written)
+        return self._document()
 
     def _document(self) -> None:
         """Let help(), which shows the class of an object, show what calls take and return."""
@@ -238,8 +250,8 @@ class TileFunction:
 
     # -------------------------------------------------------------- a call
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # each function's class has its own
-        raise NotImplementedError
+    if TYPE_CHECKING:  # each function's class has its own
+        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
     def __getitem__(self, grid: Any) -> NoReturn:
         raise TypeError(f"{self.__name__} takes no grid in brackets, since ct.jit was given one; call it as "
@@ -292,31 +304,42 @@ class TileFunction:
         nothing = bool(wanted) and not self._inout and all(0 in w.shape for w in wanted)
         grid = (0, 0, 0) if nothing else bound.grid()
         made = wanted if given is None else []
-        makers, library = self._allocators(bound, made)
+        makers, library = self._allocators(bound, made, given)
         first, stream_of = bound.first and bound.first.value, library.stream()
-        outputs = [make(first) for make in makers] if given is None else given
+        if given is not None:
+            outputs = given
+        elif stream is None or not makers:
+            outputs = [make(first) for make in makers]
+        else:
+            with libraries.on(first, stream, made[0].output.out.device):
+                outputs = [make(first) for make in makers]
         values = {**bound.values, **{w.output.name: a for w, a in zip(wanted, outputs)}}
         fillers = [] if given is None else [_filler(w) for w in wanted]
         arguments = tuple(values[n] for n in self.kernel.names)
         if 0 not in grid:
             stored.check_call(bound, arguments, given is not None)
-        for fill, a in zip(fillers, outputs):
-            fill(a)
+        asked = first if first is not None else outputs[0] if outputs else None
+        at = stream_of(asked) if stream is None else stream
+        for fill, w, a in zip(fillers, wanted, outputs):
+            if w.output.out.fill is not None:
+                with libraries.on(a, at):
+                    fill(a)
         if 0 not in grid:
-            asked = first if first is not None else outputs[0] if outputs else None
-            launching.launch(stream_of(asked) if stream is None else stream, grid, self.launched, arguments)
+            launching.launch(at, grid, self.launched, arguments)
             if library.lasts and self._lasts:
-                self._keep_in_c(bound, grid, library, inputs, values, made)
+                self._keep_in_c(bound, grid, library, inputs, values, made,
+                                {w.output.name: fill for w, fill in zip(wanted, fillers)})
                 self._keep(bound, (grid, stream_of, *(makers if given is None else fillers)), inputs,
                            None if given is None else outputs)
             self._count_forms(bound)
         returned = [values[n] for n in self.kernel.names if n in self.returned]
         return None if not returned else returned[0] if len(returned) == 1 else tuple(returned)
 
-    def _allocators(self, bound: Bound, wanted: Sequence[Planned],
+    def _allocators(self, bound: Bound, wanted: Sequence[Planned], given: Sequence[Any] | None = None,
                     poisoned: bool = False) -> tuple[list[Callable], libraries.Library]:
         """For each output what makes it, and the library that has the current stream.
 
+        given      the arrays that the caller gives for outputs
         poisoned   whether outputs without fill are NaN or the lowest integer wherever they are
         """
         first = bound.first
@@ -324,7 +347,7 @@ class TileFunction:
             pairs = [libraries.of_device(w.output.out.device) for w in wanted]
             makers = [library.maker(w.shape, w.dtype, _fill(w, poisoned), device)
                       for w, (library, device) in zip(wanted, pairs)]
-            return makers, pairs[0][0] if pairs else libraries.Library()
+            return makers, pairs[0][0] if pairs else libraries.of_given(given)
         assert first.ref is not None
         library = libraries.of_array(first.value, first.ref, allocates=bool(wanted))
         for w in wanted:
@@ -359,18 +382,17 @@ class TileFunction:
             pass
 
     def _keep_in_c(self, bound: Bound, grid: tuple, library: libraries.Library, inputs: Sequence[Any],
-                   values: Mapping[str, Any], made: Sequence[Planned]) -> None:
+                   values: Mapping[str, Any], made: Sequence[Planned], fills: Mapping[str, Callable]) -> None:
         """Let C code run the next calls like this one. Not where grid or outputs follow from numbers that are no
-        constants, since these are not in a signature; and without arrays only calls that are given outputs. Arrays
-        of the caller are filled in Python.
+        constants, since these are not in a signature; and without arrays only calls that are given outputs.
 
         made   the outputs that the call made
+        fills  what fills those that it was given, by name
         """
         cache, first = self.launched.plans.launch_cache, bound.first
-        if not made and any(o.out.fill is not None for o in self.outputs):
-            return
         if cache is None or any(not is_array and not self.specs[n].constant for n, is_array in self.keyed):
             return
+        filled = [] if made else [o for o in self.outputs if o.out.fill is not None]
         passed = {**values, **dict(zip(self.parameters, inputs, strict=True)), **{w.output.name: None for w in made}}
         names = self.kernel.names
         if first is not None:
@@ -379,11 +401,14 @@ class TileFunction:
             asked, array = self.outputs[0].name, values[self.outputs[0].name]
         else:
             return
-        if asked in names:
+        if any(type(values[o.name]) is not type(array) for o in filled):
+            return  # of another library, whose current stream C code does not ask for
+        if asked in names and self._in_c is not None and self._in_c.use(cache):
             source = library.stream_in_c(launch_cache.extension(), array)
             recipes = tuple(library.recipe(w.shape, w.dtype, w.output.out.fill, None, array) for w in made)
+            fillers = tuple(x for o in filled for x in (names.index(o.name), fills[o.name]))
             cache.keep_call(self.calls, tuple(passed[n] for n in names), tuple(values[n] for n in names), grid,
-                            names.index(asked), *source, recipes)
+                            names.index(asked), *source, recipes, fillers)
 
     def _named(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of a call by name. TypeError where there are too few or too many, or one has no such name."""

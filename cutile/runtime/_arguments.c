@@ -1,12 +1,13 @@
 /* Reads the arguments of a launch: each into parts of its signature, and launch values.
 
    Tensors of PyTorch are read through the C interface that the library has for compiled models, or as it lends them by
-   DLPack; arrays of CuPy by the C functions behind their attributes. runtime/c_readers.py finds these, and tries them
-   before they are used here; where it finds nothing, arrays are read by their attributes, as in Python. */
+   DLPack; arrays of CuPy where their objects have it. runtime/c_readers.py finds out how, and tries it before it is
+   used here; where it finds nothing, arrays are read by their attributes, as in Python. */
 
 #include "_launcher.h"
 
 enum { WIDE = 64, CONSTANT_INT, CONSTANT_FLOAT, CONSTANT, ON_HOST }; /* more first parts of an argument's signature */
+enum { MOST_AXES = 64 };
 
 typedef struct { int32_t type, id; } Device; /* as DLPack defines them, version 1 */
 typedef struct { uint8_t code, bits; uint16_t lanes; } DataType;
@@ -39,15 +40,15 @@ static Py_ssize_t place;    /* of the tensor of C++ in the Python object, in byt
 static uintptr_t plain;     /* what tells the plain class */
 static int on_cpu, on_gpu;  /* what DEVICE_TYPE says */
 
-typedef struct { getter get; void *closure; } Field; /* an attribute that a type in C defines */
-enum { DATA, DTYPE, SIZE, NDIM, DENSE, SHAPE, STRIDES, PTR, DEVICE_ID, FIELDS };
-enum { OF_MEMORY = PTR };
-static const char *const field_names[FIELDS] = {"data", "dtype", "size", "ndim", "_c_contiguous", "_shape", "_strides",
-                                                "ptr", "device_id"}; /* from PTR on they are those of `data` */
-static Field fields[FIELDS];
-static PyObject *memory_type; /* the class of `data`; NULL as long as the fields are not known */
+/* Where an array of CuPy has what is read of it, in bytes from the start of its object: two vectors of C++, which are
+   pointers to the first number and behind the last, and two objects. The object of its memory has an address and the
+   number of a GPU. */
+enum { SHAPE, STRIDES, DTYPE, DATA, OF_MEMORY, POINTER = OF_MEMORY, GPU_OF_MEMORY, FIELDS };
+static const Py_ssize_t widths[FIELDS] = {2 * sizeof(void *), 2 * sizeof(void *), sizeof(void *), sizeof(void *),
+                                          sizeof(void *), sizeof(int)};
+static Py_ssize_t fields[FIELDS];
+static PyObject *memory_type; /* the class of the object of memory; NULL as long as the fields are not known */
 static Mutex libraries;       /* of what torch_shims and cupy_fields write, before anything is read by it */
-static PyObject *one, *two;   /* as numbers; CPython has small ones once, but nothing relies on it */
 
 static PyObject *n_data, *n_ptr, *n_device_id, *n_dtype, *n_shape, *n_strides, *n_is_cuda, *n_data_ptr, *n_stride,
     *n_get_device, *n_is_neg;
@@ -135,10 +136,12 @@ static int read_shim(Reading *r, PyObject *t)
         || !asked(RANK, tensor, &rank) || !asked(SIZES, tensor, &sizes) || !asked(STEPS, tensor, &steps)
         || !asked(TYPE, tensor, &dtype) || !asked(DEVICE_INDEX, tensor, &device))
         return NO;
+    if (rank > MOST_AXES || device < -1 || device > 254)
+        return NO;
     uint64_t kind = type == on_cpu ? ON_HOST : TORCH;
-    return part(r, kind | (uint64_t)(uint32_t)dtype << 32) && part(r, (uint64_t)rank)
-        && numbers(r, sizes, (int32_t)rank) && numbers(r, steps, (int32_t)rank)
-        && part(r, (uint64_t)(uint32_t)device << 32 | ((uintptr_t)pointer & 15)) && value(r, (uintptr_t)pointer);
+    return part(r, kind | ((uintptr_t)pointer & 15) << 8 | (uint64_t)rank << 16 | (uint64_t)(device + 1) << 24
+                   | (uint64_t)(uint32_t)dtype << 32)
+        && numbers(r, sizes, (int32_t)rank) && numbers(r, steps, (int32_t)rank) && value(r, (uintptr_t)pointer);
 }
 
 PyObject *torch_shims(PyObject *self, PyObject *args)
@@ -223,7 +226,7 @@ PyObject *tensor_on_gpu(PyObject *self, PyObject *const *a, Py_ssize_t n)
     uint64_t kind = PyLong_AsUnsignedLongLong(a[0]);
     int ok = kind == TORCH_SHIM ? read_shim(&r, a[1])
                                 : kind > NUMPY && read_borrowed(&r, a[1], (Borrow)(uintptr_t)kind);
-    if (!ok || PyErr_Occurred() || (uint32_t)r.parts[0] != TORCH || is_complex(&r, kind))
+    if (!ok || PyErr_Occurred() || (uint8_t)r.parts[0] != TORCH || is_complex(&r, kind))
         return not_here(); /* complex tensors may be conjugated lazily, which nothing here tells */
     return Py_BuildValue("(NK)", signature_of(&r), (unsigned long long)r.values[0].bits);
 }
@@ -242,82 +245,67 @@ static int read_cupy(Reading *r, PyObject *a)
         && part(r, device) && part(r, pointer & 15) && value(r, pointer);
 }
 
-static PyObject *field(PyObject *o, int which)
+static const void *field(PyObject *o, int which)
 {
-    return fields[which].get(o, fields[which].closure);
+    return *(const void *const *)((const char *)o + fields[which]);
 }
 
-/* Sizes and strides. Making a tuple or list of them takes longer than all else. Where an array is dense, in row-major
-   order, and no axis has the size 1, its strides follow from its sizes. A single size is the length, and of two the
-   other one follows from the number of elements. */
-static int read_extent(Reading *r, PyObject *a)
+/* The length of a vector; -1 where it has more numbers than an array has axes. */
+static int64_t length(PyObject *a, int which, const int64_t **first)
 {
-    uint64_t size = 0;
-    int dense = taken_answer(field(a, DENSE), Py_True);
-    PyObject *rank = field(a, NDIM);
-    int single = rank == one, pair = rank == two;
-    if (rank == NULL)
-        return NO;
-    Py_DECREF(rank);
-    if (dense && (single || pair)) {
-        Py_ssize_t length = PyObject_Size(a);
-        if (length < 0 || (pair && !taken_int(field(a, SIZE), &size)))
-            return NO;
-        if (length > 1 && (single || size / (uint64_t)length > 1))
-            return part(r, (single ? 1 : 2) | (uint64_t)length << 2) && (single || part(r, size));
-    }
-    int start = r->n_parts + 2; /* of the sizes */
-    if (!part(r, 0) || !taken_ints(r, field(a, SHAPE)))
-        return NO;
-    for (int i = start; i < r->n_parts; i++)
-        dense = dense && (int64_t)r->parts[i] > 1;
-    return part(r, (uint64_t)dense) && (dense || taken_ints(r, field(a, STRIDES)));
+    const char *at = (const char *)a + fields[which];
+    const int64_t *end;
+    memcpy(first, at, sizeof *first);
+    memcpy(&end, at + sizeof end, sizeof end);
+    return end - *first < 0 || end - *first > MOST_AXES ? -1 : end - *first;
 }
 
 static int read_fields(Reading *r, PyObject *a)
 {
-    uint64_t pointer;
-    PyObject *memory = field(a, DATA);
-    if (memory == NULL || (PyObject *)Py_TYPE(memory) != memory_type) {
-        Py_XDECREF(memory);
-        return memory != NULL && read_cupy(r, a);
-    }
-    int ok = taken_int(field(memory, PTR), &pointer) && part(r, CUPY_FIELDS | (pointer & 15) << 32)
-        && taken_identity(r, field(memory, DEVICE_ID));
-    Py_DECREF(memory);
-    return ok && taken_identity(r, field(a, DTYPE)) && read_extent(r, a) && value(r, pointer);
+    PyObject *memory = (PyObject *)field(a, DATA), *dtype = (PyObject *)field(a, DTYPE);
+    if (memory == NULL || dtype == NULL || (PyObject *)Py_TYPE(memory) != memory_type)
+        return read_cupy(r, a);
+    const int64_t *sizes, *steps;
+    int64_t rank = length(a, SHAPE, &sizes);
+    int gpu;
+    memcpy(&gpu, (const char *)memory + fields[GPU_OF_MEMORY], sizeof gpu);
+    uint64_t pointer = (uintptr_t)field(memory, POINTER);
+    return rank >= 0 && length(a, STRIDES, &steps) == rank
+        && part(r, CUPY_FIELDS | (pointer & 15) << 8 | (uint64_t)rank << 16 | (uint64_t)(uint32_t)gpu << 32)
+        && identity(r, dtype) && numbers(r, sizes, (int32_t)rank) && numbers(r, steps, (int32_t)rank)
+        && value(r, pointer);
 }
 
-static Field field_of(PyObject *type, const char *name)
+/* Whether all of a field lies inside the objects of a class, behind what every object begins with. */
+static int lies_inside(PyObject *type, int which, Py_ssize_t at)
 {
-    const PyGetSetDef *g = PyType_GetSlot((PyTypeObject *)type, Py_tp_getset);
-    for (; g != NULL && g->name != NULL; g++)
-        if (strcmp(g->name, name) == 0)
-            return (Field){g->get, g->closure};
-    return (Field){NULL, NULL};
+    PyObject *size = PyObject_GetAttrString(type, "__basicsize__");
+    Py_ssize_t n = size == NULL ? -1 : PyLong_AsSsize_t(size);
+    Py_XDECREF(size);
+    return at >= (Py_ssize_t)sizeof(PyObject) && at % (Py_ssize_t)sizeof(int) == 0 && at + widths[which] <= n;
 }
 
 PyObject *cupy_fields(PyObject *self, PyObject *args)
 {
-    PyObject *array, *pointer, *memory;
-    Field found[FIELDS];
-    if (!PyArg_ParseTuple(args, "O!O!O!", &PyType_Type, &array, &PyType_Type, &pointer, &PyType_Type, &memory))
+    PyObject *array, *memory;
+    Py_ssize_t at[FIELDS];
+    if (!PyArg_ParseTuple(args, "O!O!(nnnnnn)", &PyType_Type, &array, &PyType_Type, &memory, at, at + 1, at + 2, at + 3,
+                          at + 4, at + 5))
         return NULL;
-    for (int i = 0; i < FIELDS; i++) {
-        found[i] = field_of(i < OF_MEMORY ? array : pointer, field_names[i]);
-        if (found[i].get == NULL)
-            return Py_NewRef(Py_False);
-    }
+    for (int i = 0; i < FIELDS; i++)
+        if (!lies_inside(i < OF_MEMORY ? array : memory, i, at[i]))
+            return PyErr_Occurred() ? NULL
+                                    : PyErr_Format(PyExc_ValueError, "field %d is not inside of its object", i);
     PyObject *before = NULL;
     LOCK(&libraries);
-    if (memory_type != memory || memcmp(fields, found, sizeof fields) != 0) {
-        memcpy(fields, found, sizeof fields);
+    if (memory_type != memory || memcmp(fields, at, sizeof fields) != 0) {
+        memcpy(fields, at, sizeof fields);
         before = memory_type;
         memory_type = Py_NewRef(memory);
     }
     UNLOCK(&libraries);
     Py_XDECREF(before);
-    return Py_NewRef(Py_True);
+    Py_RETURN_NONE;
 }
 
 /* ---------------------------------------------------------------- arguments of any kind */
@@ -381,18 +369,26 @@ int read_argument(Reading *r, PyObject *o, PyObject *kinds)
     return read_borrowed(r, o, (Borrow)(uintptr_t)r->kind);
 }
 
+int items_of(PyObject *tuple, PyObject **out)
+{
+    Py_ssize_t n = PyTuple_CheckExact(tuple) ? PyTuple_Size(tuple) : -1;
+    if (n > MOST_ARGUMENTS)
+        return -1;
+    for (Py_ssize_t i = 0; i < n; i++)
+        out[i] = PyTuple_GetItem(tuple, i);
+    return (int)n;
+}
+
 /* constants: a byte for each parameter, 1 if it is annotated ct.Constant; kinds: as in a LaunchCache */
-int read_all(Reading *r, PyObject *args, PyObject *constants, PyObject *kinds)
+int read_all(Reading *r, PyObject *const *args, int n, PyObject *constants, PyObject *kinds)
 {
     char *flags;
-    Py_ssize_t n;
-    if (!PyTuple_CheckExact(args) || PyBytes_AsStringAndSize(constants, &flags, &n) < 0 || PyTuple_Size(args) != n)
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(constants, &flags, &size) < 0 || size != n)
         return NO;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *o = PyTuple_GetItem(args, i);
-        if (!(flags[i] ? read_constant(r, o) : read_argument(r, o, kinds)))
+    for (int i = 0; i < n; i++)
+        if (!(flags[i] ? read_constant(r, args[i]) : read_argument(r, args[i], kinds)))
             return NO;
-    }
     return PyErr_Occurred() == NULL;
 }
 
@@ -405,5 +401,5 @@ int start_arguments(void)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if ((*names[i].at = PyUnicode_InternFromString(names[i].name)) == NULL)
             return NO;
-    return (one = PyLong_FromLong(1)) != NULL && (two = PyLong_FromLong(2)) != NULL;
+    return YES;
 }

@@ -7,41 +7,38 @@
 
 #include "_launcher.h"
 
-enum { MADE = 255, MOST_OUTPUTS = 16 }; /* first part of an output to make; how many a call may have */
+enum { MADE = 255 }; /* first part of an output to make */
 
 /* Of a call: the signature of its launch, an entry of the LaunchCache; the grid; the position of the first array, or of
    an output where there is no array; where the current stream comes from; the first array's GPU; recipes of outputs;
-   what the signature has addresses of. STREAM_OF is
-   - a function, called with the first array,
-   - the address of a DeviceStream, if GPU is a number,
-   - the address of a ThreadStream, if GPU is None. */
-enum { LAUNCHED, GRID, FIRST, STREAM_OF, GPU, RECIPES, CALL_KEPT, CALL_ITEMS };
+   what fills outputs that callers give: position and function of each; what the signature has addresses of. STREAM_OF
+   is
+   - a function, called with the first array, if GPU is None,
+   - a function of CuPy, called with GPU, which gives an object whose attribute `ptr` is the stream,
+   - the address of a DeviceStream of GPU. */
 enum { POSITION, SIGNATURE, FUNCTION, ARGUMENTS, NAMED, FILL, RECIPE_ITEMS }; /* of a recipe */
 
-typedef intptr_t (*ThreadStream)(void); /* CuPy's current stream, of the current GPU */
+static PyObject *n_fill, *n_ptr;
 
-static PyObject *n_fill;
-
-typedef struct { /* where launch values of outputs belong */
+typedef struct { /* where outputs belong */
     int count;
     int before[MOST_OUTPUTS]; /* launch values of other arguments before each */
 } Holes;
 
 /* Reads what a caller passes. */
-static int read_passed(Reading *r, Holes *holes, PyObject *args, PyObject *constants, PyObject *kinds)
+static int read_passed(Reading *r, Holes *holes, PyObject *const *args, int n, PyObject *constants, PyObject *kinds)
 {
     char *flags;
-    Py_ssize_t n;
+    Py_ssize_t size;
     holes->count = 0;
-    if (!PyTuple_CheckExact(args) || PyBytes_AsStringAndSize(constants, &flags, &n) < 0 || PyTuple_Size(args) != n)
+    if (PyBytes_AsStringAndSize(constants, &flags, &size) < 0 || size != n)
         return NO;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *o = PyTuple_GetItem(args, i);
+    for (int i = 0; i < n; i++) {
         int ok;
         if (flags[i])
-            ok = read_constant(r, o);
-        else if (o != Py_None)
-            ok = read_argument(r, o, kinds);
+            ok = read_constant(r, args[i]);
+        else if (args[i] != Py_None)
+            ok = read_argument(r, args[i], kinds);
         else if ((ok = holes->count < MOST_OUTPUTS && part(r, MADE)))
             holes->before[holes->count++] = r->n_values;
         if (!ok)
@@ -70,7 +67,7 @@ static int insert_value(Reading *r, int at, Value v, PyObject *argument)
     return YES;
 }
 
-static PyObject *made(PyObject *recipe, PyObject *first)
+static PyObject *output_of(PyObject *recipe, PyObject *first)
 {
     PyObject *function = PyTuple_GetItem(recipe, FUNCTION), *arguments = PyTuple_GetItem(recipe, ARGUMENTS);
     PyObject *named = PyTuple_GetItem(recipe, NAMED), *fill = PyTuple_GetItem(recipe, FILL);
@@ -85,103 +82,109 @@ static PyObject *made(PyObject *recipe, PyObject *first)
     return out;
 }
 
-/* Makes the outputs: all arguments of the launch, whose outputs also go into `outputs`. NULL, perhaps without an error,
-   where one of them is not as in the call that was kept. */
-static PyObject *with_outputs(LaunchCache *c, Reading *r, const Holes *holes, PyObject *plan, PyObject *passed,
-                              PyObject *outputs)
+/* Makes the outputs; NO, perhaps without an error, where one of them is not as in the call that was kept. */
+static int make_outputs(LaunchCache *c, Reading *r, const Holes *holes, PyObject *plan, PyObject **args, int n,
+                        PyObject **made)
 {
     Reading one;
-    PyObject *recipes = PyTuple_GetItem(plan, RECIPES);
-    PyObject *first = PyTuple_GetItem(passed, PyLong_AsSsize_t(PyTuple_GetItem(plan, FIRST)));
-    Py_ssize_t n = PyTuple_Size(passed);
-    PyObject *args = PyTuple_New(n);
-    if (args == NULL)
-        return NULL;
-    for (Py_ssize_t i = 0; i < n; i++)
-        PyTuple_SetItem(args, i, Py_NewRef(PyTuple_GetItem(passed, i)));
+    PyObject *recipes = PyTuple_GetItem(plan, RECIPES), *first = args[PyLong_AsSsize_t(PyTuple_GetItem(plan, FIRST))];
     for (int k = 0; k < holes->count; k++) {
-        PyObject *recipe = PyTuple_GetItem(recipes, k), *out = made(recipe, first);
+        PyObject *recipe = PyTuple_GetItem(recipes, k);
+        Py_ssize_t size, at = PyLong_AsSsize_t(PyTuple_GetItem(recipe, POSITION));
         char *bytes;
-        Py_ssize_t size;
-        if (out == NULL)
-            break;
-        PyTuple_SetItem(outputs, k, out);
-        if (!read_made(&one, out, c->kinds, NULL)
+        if (at < 0 || at >= n || (made[k] = output_of(recipe, first)) == NULL)
+            return NO;
+        made[k + 1] = NULL;
+        args[at] = made[k];
+        if (!read_made(&one, made[k], c->kinds, NULL)
             || PyBytes_AsStringAndSize(PyTuple_GetItem(recipe, SIGNATURE), &bytes, &size) < 0
             || size != one.n_parts * (Py_ssize_t)sizeof *one.parts || memcmp(bytes, one.parts, (size_t)size) != 0
-            || !insert_value(r, holes->before[k] + k, one.values[0], out)
-            || PyTuple_SetItem(args, PyLong_AsSsize_t(PyTuple_GetItem(recipe, POSITION)), Py_NewRef(out)) < 0)
-            break;
-        if (k == holes->count - 1)
-            return args;
+            || !insert_value(r, holes->before[k] + k, one.values[0], made[k]))
+            return NO;
     }
-    Py_DECREF(args);
-    return NULL;
+    return YES;
 }
 
-/* given: a stream, or None for the current one */
-static int find_stream(PyObject *plan, PyObject *given, PyObject *args, PyObject *readers, uint64_t *out)
+/* Fills outputs of the caller. Where the launch is left to Python after all, that fills them again. */
+static int fill_given(PyObject *fillers, PyObject *const *args)
 {
-    PyObject *of = PyTuple_GetItem(plan, STREAM_OF), *gpu = PyTuple_GetItem(plan, GPU);
-    if (given != Py_None)
-        return read_stream(given, readers, out);
-    if (PyLong_CheckExact(of)) {
-        uintptr_t address = (uintptr_t)PyLong_AsUnsignedLongLong(of);
-        void *stream = NULL;
-        if (gpu == Py_None)
-            *out = (uint64_t)((ThreadStream)address)();
-        else if (((DeviceStream)address)(DLPACK_CUDA, (int32_t)PyLong_AsLong(gpu), &stream) == 0)
-            *out = (uintptr_t)stream;
-        else
+    for (Py_ssize_t i = 0; i + 1 < PyTuple_Size(fillers); i += 2) {
+        PyObject *a = args[PyLong_AsSsize_t(PyTuple_GetItem(fillers, i))];
+        PyObject *done = PyObject_CallFunctionObjArgs(PyTuple_GetItem(fillers, i + 1), a, NULL);
+        Py_XDECREF(done);
+        if (done == NULL)
             return NO;
+    }
+    return YES;
+}
+
+static int current_stream(PyObject *plan, PyObject *const *args, PyObject *readers, uint64_t *out)
+{
+    PyObject *of = PyTuple_GetItem(plan, STREAM_OF), *gpu = PyTuple_GetItem(plan, GPU), *stream, *number = NULL;
+    if (PyLong_CheckExact(of)) {
+        void *found = NULL;
+        DeviceStream function = (DeviceStream)(uintptr_t)PyLong_AsUnsignedLongLong(of);
+        if (function(DLPACK_CUDA, (int32_t)PyLong_AsLong(gpu), &found) != 0)
+            return NO;
+        *out = (uintptr_t)found;
         return PyErr_Occurred() == NULL;
     }
-    PyObject *first = PyTuple_GetItem(args, PyLong_AsSsize_t(PyTuple_GetItem(plan, FIRST)));
-    PyObject *stream = PyObject_CallFunctionObjArgs(of, first, NULL);
-    int ok = stream != NULL && read_stream(stream, readers, out);
+    if (gpu == Py_None) {
+        stream = PyObject_CallFunctionObjArgs(of, args[PyLong_AsSsize_t(PyTuple_GetItem(plan, FIRST))], NULL);
+        int ok = stream != NULL && read_stream(stream, readers, out);
+        Py_XDECREF(stream);
+        return ok;
+    }
+    if ((stream = PyObject_CallFunctionObjArgs(of, gpu, NULL)) != NULL)
+        number = PyObject_GetAttr(stream, n_ptr);
+    *out = number == NULL ? 0 : PyLong_AsUnsignedLongLong(number);
+    Py_XDECREF(number);
     Py_XDECREF(stream);
-    return ok;
+    return PyErr_Occurred() == NULL;
 }
 
-static PyObject *run_call(LaunchCache *c, Reading *r, const Holes *holes, PyObject *plan, PyObject *entry,
-                          PyObject *given, PyObject *passed)
+/* The stream of a launch. given: a stream, or None for the current one of the library, on which that also makes and
+   fills outputs: where these are to be made or filled on another one, the call is not for here. */
+static int find_stream(PyObject *plan, PyObject *given, int outputs, PyObject *const *args, PyObject *readers,
+                       uint64_t *out)
 {
+    uint64_t current;
+    if (given == Py_None)
+        return current_stream(plan, args, readers, out);
+    return read_stream(given, readers, out)
+        && (!outputs || (current_stream(plan, args, readers, &current) && current == *out));
+}
+
+static PyObject *run_found(LaunchCache *c, Reading *r, const Holes *holes, PyObject *plan, PyObject *entry,
+                           PyObject *given, PyObject **args, int n, PyObject **made)
+{
+    PyObject *fillers = PyTuple_GetItem(plan, FILLERS), *passed[MOST_ARGUMENTS];
+    int outputs = holes->count > 0 || PyTuple_Size(fillers) > 0;
     unsigned grid[3];
     uint64_t stream = 0;
-    if (!read_grid(PyTuple_GetItem(plan, GRID), c->grid_limit, grid) || !may_launch(entry))
+    if (!read_grid(PyTuple_GetItem(plan, GRID), c->grid_limit, grid) || (outputs && !may_launch(entry))
+        || (!is_on_host(entry) && !find_stream(plan, given, outputs, args, PyTuple_GetItem(entry, STREAMS), &stream)))
         return not_here();
-    PyObject *outputs = PyTuple_New(holes->count), *out = NULL;
-    PyObject *args = outputs == NULL ? NULL : holes->count == 0 ? Py_NewRef(passed)
-                                                                : with_outputs(c, r, holes, plan, passed, outputs);
-    if (args != NULL && (is_on_host(entry) || find_stream(plan, given, args, PyTuple_GetItem(entry, STREAMS), &stream)))
-        out = launch_entry(c, entry, r, stream, grid, args, passed);
-    else
-        out = not_here();
-    Py_XDECREF(args);
-    if (out == Py_None) {
-        Py_DECREF(out);
-        return outputs;
-    }
-    Py_XDECREF(outputs);
-    if (out == NULL || out == Py_NotImplemented)
+    memcpy(passed, args, (size_t)n * sizeof *passed);
+    if (outputs && !(make_outputs(c, r, holes, plan, args, n, made) && fill_given(fillers, args)))
+        return not_here();
+    PyObject *out = launch_entry(c, entry, r, stream, grid, args, passed);
+    if (out == NULL || out == Py_None || out == Py_NotImplemented)
         return out;
     Py_DECREF(out); /* the driver refused it: Python launches again, and explains */
     return not_here();
 }
 
-PyObject *cache_call(PyObject *self, PyObject *const *a, Py_ssize_t n)
+PyObject *run_call(LaunchCache *c, PyObject *given, PyObject *calls, PyObject **args, int n, PyObject **made)
 {
-    LaunchCache *c = (LaunchCache *)self;
-    if (n != 3 || !PyDict_Check(a[1]))
-        return PyErr_Format(PyExc_TypeError, "call() takes stream, calls, arguments");
     Reading r;
     Holes holes;
     PyObject *plan = NULL, *entry = NULL;
+    made[0] = NULL;
     start_reading(&r, NULL);
-    int known = untouched(c->watch) && read_passed(&r, &holes, a[2], c->constants, c->kinds)
-        && (plan = found_in(c, a[1], &r)) != NULL
-        && (entry = item_of(c->entries, PyTuple_GetItem(plan, LAUNCHED))) != NULL;
-    PyObject *out = known ? run_call(c, &r, &holes, plan, entry, a[0], a[2]) : not_here();
+    int known = untouched(c->watch) && read_passed(&r, &holes, args, n, c->constants, c->kinds)
+        && (plan = found_in(c, calls, &r, &entry)) != NULL;
+    PyObject *out = known ? run_found(c, &r, &holes, plan, entry, given, args, n, made) : not_here();
     Py_XDECREF(plan);
     Py_XDECREF(entry);
     return out;
@@ -191,18 +194,19 @@ PyObject *cache_call(PyObject *self, PyObject *const *a, Py_ssize_t n)
 
 /* The recipes of outputs, completed by position and signature. NULL, perhaps without an error, where an output of the
    launch cannot be read. given: function, arguments, arguments by keyword and fill of each */
-static PyObject *completed(LaunchCache *c, PyObject *given, PyObject *passed, PyObject *launched, PyObject *kept)
+static PyObject *completed(LaunchCache *c, PyObject *given, PyObject *const *passed, int n_passed,
+                           PyObject *const *launched, PyObject *kept)
 {
     Py_ssize_t k = 0, n = PyTuple_Size(given);
     PyObject *out = PyTuple_New(n);
-    for (Py_ssize_t i = 0; out != NULL && i < PyTuple_Size(passed) && k < n; i++) {
+    for (int i = 0; out != NULL && i < n_passed && k < n; i++) {
         Reading one;
-        if (PyTuple_GetItem(passed, i) != Py_None || PyBytes_AsString(c->constants)[i])
+        if (passed[i] != Py_None || PyBytes_AsString(c->constants)[i])
             continue;
         PyObject *g = PyTuple_GetItem(given, k), *bytes;
-        if (!read_made(&one, PyTuple_GetItem(launched, i), c->kinds, kept) || (bytes = signature_of(&one)) == NULL)
+        if (!read_made(&one, launched[i], c->kinds, kept) || (bytes = signature_of(&one)) == NULL)
             break;
-        PyObject *recipe = Py_BuildValue("(nNOOOO)", i, bytes, PyTuple_GetItem(g, 0), PyTuple_GetItem(g, 1),
+        PyObject *recipe = Py_BuildValue("(iNOOOO)", i, bytes, PyTuple_GetItem(g, 0), PyTuple_GetItem(g, 1),
                                          PyTuple_GetItem(g, 2), PyTuple_GetItem(g, 3));
         if (recipe == NULL)
             break;
@@ -213,13 +217,28 @@ static PyObject *completed(LaunchCache *c, PyObject *given, PyObject *passed, Py
     return out;
 }
 
+/* Whether they stand behind positions of arguments. */
+static int are_fillers(PyObject *fillers, int count)
+{
+    Py_ssize_t n = PyTuple_Size(fillers);
+    for (Py_ssize_t i = 0; i < n; i += 2)
+        if (i + 1 == n || !PyLong_CheckExact(PyTuple_GetItem(fillers, i))
+            || (size_t)PyLong_AsSsize_t(PyTuple_GetItem(fillers, i)) >= (size_t)count)
+            return NO;
+    return YES;
+}
+
 PyObject *cache_keep_call(PyObject *self, PyObject *const *a, Py_ssize_t n)
 {
     LaunchCache *c = (LaunchCache *)self;
-    if (n != 8 || !PyDict_Check(a[0]) || !PyTuple_CheckExact(a[3]) || !PyLong_CheckExact(a[4])
-        || !PyTuple_CheckExact(a[7]))
+    PyObject *passed[MOST_ARGUMENTS], *all[MOST_ARGUMENTS];
+    int count = n == 9 ? items_of(a[1], passed) : -1;
+    if (count < 0 || items_of(a[2], all) != count || !PyDict_Check(a[0]) || !PyTuple_CheckExact(a[3])
+        || !PyLong_CheckExact(a[4]) || (size_t)PyLong_AsSsize_t(a[4]) >= (size_t)count
+        || !PyTuple_CheckExact(a[7]) || !PyTuple_CheckExact(a[8]) || !are_fillers(a[8], count))
         return PyErr_Format(PyExc_TypeError, "keep_call() takes calls, arguments, those of the launch, grid, the "
-                                             "position of the first array, what gives the stream, GPU, recipes");
+                                             "position of the first array, what gives the stream, GPU, recipes, "
+                                             "fillers");
     Reading call, launched;
     Holes holes;
     PyObject *key = NULL, *to = NULL, *plan = NULL, *recipes = NULL, *out = NULL;
@@ -227,13 +246,14 @@ PyObject *cache_keep_call(PyObject *self, PyObject *const *a, Py_ssize_t n)
     start_reading(&launched, NULL);
     if (call.kept == NULL)
         return NULL;
-    if (!read_passed(&call, &holes, a[1], c->constants, c->kinds) || holes.count != PyTuple_Size(a[7])
-        || !read_all(&launched, a[2], c->constants, c->kinds)
+    if (!read_passed(&call, &holes, passed, count, c->constants, c->kinds) || holes.count != PyTuple_Size(a[7])
+        || !read_all(&launched, all, count, c->constants, c->kinds)
         || call.n_values + holes.count != launched.n_values /* an argument that calls leave out is a launch value */
-        || (recipes = completed(c, a[7], a[1], a[2], call.kept)) == NULL)
+        || (recipes = completed(c, a[7], passed, count, all, call.kept)) == NULL)
         out = not_here() == NULL ? NULL : Py_NewRef(Py_False);
     else if ((key = signature_of(&call)) != NULL && (to = signature_of(&launched)) != NULL
-             && (plan = PyTuple_Pack(CALL_ITEMS, to, a[3], a[4], a[5], a[6], recipes, call.kept)) != NULL) {
+             && (plan = PyTuple_Pack(CALL_ITEMS, to, a[3], a[4], a[5], a[6], recipes, a[8],
+                                                 call.kept)) != NULL) {
         if (PyDict_Size(a[0]) >= c->capacity)
             PyDict_Clear(a[0]);
         if (PyDict_SetItem(a[0], key, plan) == 0)
@@ -251,5 +271,6 @@ PyObject *cache_keep_call(PyObject *self, PyObject *const *a, Py_ssize_t n)
 int start_calls(void)
 {
     n_fill = PyUnicode_InternFromString("fill");
-    return n_fill != NULL;
+    n_ptr = PyUnicode_InternFromString("ptr");
+    return n_fill != NULL && n_ptr != NULL;
 }

@@ -4,8 +4,8 @@
    signature says what of the arguments a launch depends on: it is cheaper and finer than the key of
    runtime/launch_key.py, which says what its parts mean. `launch` looks a launch up, checks that the dependencies of
    its program are unchanged and that the GPU's context is current, writes addresses and numbers to their places, and
-   calls the driver. Launches in CPU memory go on in _host_launch.c; _calls.c has calls of functions. Whatever is out of
-   the ordinary is left to Python, before anything is done.
+   calls the driver. Launches in CPU memory go on in _host_launch.c; _functions.c and _calls.c have calls of functions.
+   Whatever is out of the ordinary is left to Python, before anything is done.
 */
 
 #include "_launcher.h"
@@ -209,7 +209,7 @@ int read_stream(PyObject *stream, PyObject *readers, uint64_t *out)
    on: Python decides about that. `written` is None, or a function that raises the versions of tensors, a function that
    says whether grad mode is on, and the positions of the tensors among the arguments (autograd.for_c). passed: the
    arguments, with None in the place of those that nobody has seen yet, whose versions stay as they are */
-static int told(PyObject *written, PyObject *args, PyObject *passed)
+static int told(PyObject *written, PyObject *const *args, PyObject *const *passed)
 {
     if (written == Py_None)
         return YES;
@@ -217,9 +217,9 @@ static int told(PyObject *written, PyObject *args, PyObject *passed)
     int ok = tensors != NULL;
     for (Py_ssize_t i = 2; ok && i < PyTuple_Size(written); i++) {
         Py_ssize_t at = PyLong_AsSsize_t(PyTuple_GetItem(written, i));
-        if (PyTuple_GetItem(passed, at) == Py_None)
+        if (passed[at] == Py_None)
             continue;
-        PyObject *t = PyTuple_GetItem(args, at), *needs = PyObject_GetAttr(t, n_requires_grad);
+        PyObject *t = args[at], *needs = PyObject_GetAttr(t, n_requires_grad);
         Py_XDECREF(needs);
         if (needs == Py_True) {
             needs = PyObject_CallNoArgs(PyTuple_GetItem(written, 1));
@@ -300,21 +300,21 @@ static Py_ssize_t cache_length(PyObject *self)
     return PyDict_Size(((LaunchCache *)self)->entries);
 }
 
-/* Reads arguments; `entry` becomes that of their signature, NULL where there is none. */
-static int find(LaunchCache *c, Reading *r, PyObject *args, PyObject **entry)
+/* Reads a tuple of arguments, to `out`; `entry` becomes that of their signature, NULL where there is none. */
+static int find(LaunchCache *c, Reading *r, PyObject *args, PyObject **out, PyObject **entry)
 {
     start_reading(r, NULL);
-    if (!read_all(r, args, c->constants, c->kinds))
+    if (!read_all(r, out, items_of(args, out), c->constants, c->kinds))
         return NO;
-    *entry = found_in(c, c->entries, r);
+    *entry = found_in(c, c->entries, r, NULL);
     return *entry != NULL || PyErr_Occurred() == NULL;
 }
 
 static PyObject *cache_lookup(PyObject *self, PyObject *args)
 {
     Reading r;
-    PyObject *entry;
-    if (!find((LaunchCache *)self, &r, args, &entry))
+    PyObject *entry, *all[MOST_ARGUMENTS];
+    if (!find((LaunchCache *)self, &r, args, all, &entry))
         return not_here();
     PyObject *out = Py_NewRef(entry == NULL ? Py_None : PyTuple_GetItem(entry, PREPARED));
     Py_XDECREF(entry);
@@ -325,8 +325,9 @@ static PyObject *cache_signature(PyObject *self, PyObject *args)
 {
     LaunchCache *c = (LaunchCache *)self;
     Reading r;
+    PyObject *all[MOST_ARGUMENTS];
     start_reading(&r, NULL);
-    if (!read_all(&r, args, c->constants, c->kinds))
+    if (!read_all(&r, all, items_of(args, all), c->constants, c->kinds))
         return not_here();
     return Py_BuildValue("(Ny#)", signature_of(&r), (const char *)r.values, r.n_values * (Py_ssize_t)sizeof(Value));
 }
@@ -340,11 +341,11 @@ static PyObject *cache_insert(PyObject *self, PyObject *const *a, Py_ssize_t n)
         return PyErr_Format(PyExc_TypeError, "insert() takes arguments, record, comparisons, prepared launch, written, "
                                              "choices, streams");
     Reading r;
-    PyObject *key = NULL, *entry = NULL, *out = NULL;
+    PyObject *key = NULL, *entry = NULL, *out = NULL, *all[MOST_ARGUMENTS];
     start_reading(&r, PyList_New(0));
     if (r.kept == NULL)
         return NULL;
-    if (!read_all(&r, a[0], c->constants, c->kinds))
+    if (!read_all(&r, all, items_of(a[0], all), c->constants, c->kinds))
         out = not_here() == NULL ? NULL : Py_NewRef(Py_False);
     else if ((key = signature_of(&r)) != NULL
              && (entry = PyTuple_Pack(ITEMS, a[1], a[2], a[3], a[4], a[5], a[6], r.kept)) != NULL) {
@@ -368,8 +369,8 @@ static int in_usual_mode(void)
 }
 
 /* A launch on arrays in CPU memory. The error is that of the code that ran. */
-static PyObject *run_on_host(LaunchCache *c, PyObject *entry, const Reading *r, const unsigned *grid, PyObject *args,
-                             PyObject *passed)
+static PyObject *run_on_host(LaunchCache *c, PyObject *entry, const Reading *r, const unsigned *grid,
+                             PyObject *const *args, PyObject *const *passed)
 {
     PyObject *key = Py_BuildValue("(III)", grid[0], grid[1], grid[2]), *result = NULL;
     PyObject *record = key == NULL ? NULL : item_of(PyTuple_GetItem(entry, RECORD), key), *arguments = NULL;
@@ -407,7 +408,7 @@ int may_launch(PyObject *entry)
 }
 
 PyObject *launch_entry(LaunchCache *c, PyObject *entry, const Reading *r, uint64_t stream, const unsigned *grid,
-                       PyObject *args, PyObject *passed)
+                       PyObject *const *args, PyObject *const *passed)
 {
     if (is_on_host(entry))
         return run_on_host(c, entry, r, grid, args, passed);
@@ -429,11 +430,12 @@ static PyObject *cache_launch(PyObject *self, PyObject *const *a, Py_ssize_t n)
     Reading r;
     unsigned grid[3];
     uint64_t stream = 0;
-    PyObject *entry;
-    if (!untouched(c->watch) || !read_grid(a[1], c->grid_limit, grid) || !find(c, &r, a[2], &entry) || entry == NULL)
+    PyObject *entry, *args[MOST_ARGUMENTS];
+    if (!untouched(c->watch) || !read_grid(a[1], c->grid_limit, grid) || !find(c, &r, a[2], args, &entry)
+        || entry == NULL)
         return not_here();
     PyObject *out = is_on_host(entry) || read_stream(a[0], PyTuple_GetItem(entry, STREAMS), &stream)
-        ? launch_entry(c, entry, &r, stream, grid, a[2], a[2]) : not_here();
+        ? launch_entry(c, entry, &r, stream, grid, args, args) : not_here();
     Py_DECREF(entry);
     return out;
 }
@@ -447,16 +449,12 @@ static PyMethodDef cache_methods[] = {
     {"launch", (PyCFunction)(void (*)(void))cache_launch, METH_FASTCALL,
      "launch(stream, grid, arguments) -> None where the launch was found and queued, (the driver's error, prepared\n"
      "launch) where the driver refused it, or NotImplemented, with nothing done"},
-    {"call", (PyCFunction)(void (*)(void))cache_call, METH_FASTCALL,
-     "call(stream, calls, arguments) -> the outputs that were made, as a tuple, where a call like this one is in a\n"
-     "dictionary of calls and was launched; NotImplemented, with nothing done, otherwise. arguments: None for outputs\n"
-     "to make;  stream: None for the current one of the array's library"},
     {"keep_call", (PyCFunction)(void (*)(void))cache_keep_call, METH_FASTCALL,
-     "keep_call(calls, arguments, launched, grid, first, stream_of, gpu, recipes) -> whether calls with arguments\n"
-     "like these were put into a dictionary. arguments: None for outputs to make;  launched: those of their launch,\n"
-     "which differ also where a constant was left out;  first, stream_of, gpu: as in _calls.c;  recipes: for each\n"
-     "output to make a function, its arguments (None: it takes the first array), those by keyword or None, and what\n"
-     "to fill it with or None"},
+     "keep_call(calls, arguments, launched, grid, first, stream_of, gpu, recipes, fillers) -> whether calls with\n"
+     "arguments like these were put into a dictionary. arguments: None for outputs to make;  launched: those of\n"
+     "their launch, which differ also where a constant was left out;  first, stream_of, gpu, fillers: as in\n"
+     "_calls.c;  recipes: for each output to make a function, its arguments (None: it takes the first array), those\n"
+     "by keyword or None, and what to fill it with or None"},
     {"lookup", cache_lookup, METH_O,
      "lookup(arguments) -> the prepared launch for arguments like these or None; NotImplemented for unusual ones"},
     {"insert", (PyCFunction)(void (*)(void))cache_insert, METH_FASTCALL,
@@ -584,6 +582,7 @@ static PyObject *prepared_launch(PyObject *self, PyObject *stream)
     Prepared *p = (Prepared *)self;
     Reading r;
     uint64_t number, function = 0;
+    PyObject *args[MOST_ARGUMENTS];
     start_reading(&r, NULL);
     LOCK(&p->mutex);
     PyObject *arguments = Py_NewRef(p->arguments);
@@ -591,7 +590,8 @@ static PyObject *prepared_launch(PyObject *self, PyObject *stream)
     r.n_values = p->n_values;
     UNLOCK(&p->mutex);
     int code = untouched(p->watch) && read_stream(stream, p->streams, &number)
-            && choose(p->choices, p->grid, &function) && told(p->written, arguments, arguments)
+            && choose(p->choices, p->grid, &function) && (p->written == Py_None || items_of(arguments, args) >= 0)
+            && told(p->written, args, args)
         ? queue(p->record, &r, p->grid, function, number) : -1;
     Py_DECREF(arguments);
     return code == -1 ? not_here() : code == 0 ? Py_NewRef(Py_None) : PyLong_FromLong(code);
@@ -649,18 +649,6 @@ static PyType_Spec prepared_spec = {"cutile.runtime._launcher.Prepared", sizeof(
 
 /* ---------------------------------------------------------------- the module */
 
-/* The pointer of a capsule; None if the capsule has another name. */
-static PyObject *address(PyObject *self, PyObject *args)
-{
-    PyObject *capsule;
-    const char *name;
-    if (!PyArg_ParseTuple(args, "Os", &capsule, &name))
-        return NULL;
-    if (!PyCapsule_IsValid(capsule, name))
-        Py_RETURN_NONE;
-    return PyLong_FromUnsignedLongLong((uintptr_t)PyCapsule_GetPointer(capsule, name));
-}
-
 static PyMethodDef methods[] = {
     {"lender", lender, METH_O,
      "lender(capsule) -> the address of a function that lends tensors, from a class's __dlpack_c_exchange_api__,\n"
@@ -670,12 +658,10 @@ static PyMethodDef methods[] = {
      "them), where in a Python object the tensor of C++ is, in bytes, the first word of the object that it points to\n"
      "if its class is the plain one, and what they say of devices"},
     {"cupy_fields", cupy_fields, METH_VARARGS,
-     "cupy_fields(array, pointer, memory) -> whether arrays can be read as CUPY_FIELDS: the classes that define the\n"
-     "attributes of an array, and of its `data`, in C, and the class of its `data`"},
+     "cupy_fields(array, memory, places): where objects of these classes have what CUPY_FIELDS reads, in bytes: the\n"
+     "vectors of sizes and strides, dtype, memory; in that the address, and the number of the GPU"},
     {"streams_of", streams_of, METH_O,
      "streams_of(capsule) -> the address of a function that gives the current stream of a GPU, from the same, or None"},
-    {"address", address, METH_VARARGS,
-     "address(capsule, name) -> what a capsule points to, None if it has another name"},
     {"tensor_on_gpu", (PyCFunction)(void (*)(void))tensor_on_gpu, METH_FASTCALL,
      "tensor_on_gpu(kind, tensor) -> bytes that tell its dtype, sizes, strides, GPU and alignment, and its address;\n"
      "NotImplemented for one that is not in GPU memory, or that is unusual. kind: TORCH_SHIM, or what `lender` gave"},
@@ -700,7 +686,8 @@ PyMODINIT_FUNC PyInit__launcher(void)
     PyObject *prepared = PyType_FromSpec(&prepared_spec);
     int ok = m != NULL && NEEDS_NO_GIL(m) == 0 && start_host_launches() && start_calls() && cache != NULL
         && PyModule_AddObjectRef(m, "LaunchCache", cache) == 0 && prepared != NULL
-        && PyModule_AddObjectRef(m, "Prepared", prepared) == 0;
+        && PyModule_AddObjectRef(m, "Prepared", prepared) == 0 && add_entries(m, cache)
+        && add_callables(m);
     for (size_t i = 0; ok && i < sizeof numbers / sizeof *numbers; i++)
         ok = PyModule_AddIntConstant(m, numbers[i].name, numbers[i].value) == 0;
     Py_XDECREF(cache);

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { PARTS = 512, VALUES = 128 };                  /* of a launch, at most */
+enum { PARTS = 512, VALUES = 128, MOST_ARGUMENTS = 256 }; /* of a launch */
 enum { BOOL = 1, INT, FLOAT, TORCH, TORCH_SHIM, CUPY, CUPY_FIELDS, NUMPY }; /* kinds of arguments; most begin signatures */
 enum { YES = 1, NO = 0 };                            /* NO also where a Python error is set */
 
@@ -97,7 +97,7 @@ typedef int (*DeviceStream)(int32_t, int32_t, void **); /* the current stream of
 enum { RECORD, COMPARISONS, PREPARED, WRITTEN, CHOICES, STREAMS, KEPT, ITEMS }; /* of an entry of a LaunchCache */
 
 typedef struct { /* what was found last for signatures that have this place in the table; all of it is owned */
-    PyObject *table, *signature, *found;
+    PyObject *table, *signature, *found, *entry; /* the last one for calls alone */
     const char *bytes; /* of the signature */
     Py_ssize_t size;
 } Recent;
@@ -122,7 +122,9 @@ typedef struct {
 /* kinds: as in a LaunchCache */
 int read_argument(Reading *r, PyObject *o, PyObject *kinds);
 int read_constant(Reading *r, PyObject *o);
-int read_all(Reading *r, PyObject *args, PyObject *constants, PyObject *kinds);
+/* The items of a tuple of at most MOST_ARGUMENTS; their number, or -1, without an error, for another object. */
+int items_of(PyObject *tuple, PyObject **out);
+int read_all(Reading *r, PyObject *const *args, int n, PyObject *constants, PyObject *kinds);
 PyObject *lender(PyObject *self, PyObject *capsule);
 PyObject *torch_shims(PyObject *self, PyObject *args);
 PyObject *tensor_on_gpu(PyObject *self, PyObject *const *a, Py_ssize_t n);
@@ -134,8 +136,9 @@ int start_arguments(void);
 
 PyObject *signature_of(const Reading *r);
 /* What a dictionary has for a signature, a new reference; NULL, perhaps without an error, for nothing. Whoever changes
-   such a dictionary calls forget_recent afterwards. */
-PyObject *found_in(LaunchCache *c, PyObject *table, const Reading *r);
+   such a dictionary calls forget_recent afterwards. entry: NULL, or where the dictionary has calls: becomes the entry of
+   the call's launch, without which nothing is found. */
+PyObject *found_in(LaunchCache *c, PyObject *table, const Reading *r, PyObject **entry);
 void forget_recent(LaunchCache *c);
 int visit_recent(LaunchCache *c, visitproc visit, void *arg);
 
@@ -152,12 +155,34 @@ int is_on_host(PyObject *entry);
 int may_launch(PyObject *entry);
 /* None, NotImplemented, or what the driver refused. passed: as in `told` */
 PyObject *launch_entry(LaunchCache *c, PyObject *entry, const Reading *r, uint64_t stream, const unsigned *grid,
-                       PyObject *args, PyObject *passed);
+                       PyObject *const *args, PyObject *const *passed);
 
 /* _calls.c */
-PyObject *cache_call(PyObject *self, PyObject *const *a, Py_ssize_t n);
+
+enum { LAUNCHED, GRID, FIRST, STREAM_OF, GPU, RECIPES, FILLERS, CALL_KEPT, CALL_ITEMS }; /* _calls.c says what */
+enum { MOST_OUTPUTS = 16 }; /* that a call may make */
+
+/* Makes a call that is in the dictionary `calls`: None if it did, NotImplemented if nothing was done, or the error of
+   code in CPU memory. given: a stream, or None for the current one;  args: of the launch, with None for outputs to
+   make, in the place of which it puts these;  made: they, too, as references that the caller takes, up to a NULL */
+PyObject *run_call(LaunchCache *c, PyObject *given, PyObject *calls, PyObject **args, int n, PyObject **made);
 PyObject *cache_keep_call(PyObject *self, PyObject *const *a, Py_ssize_t n);
 int start_calls(void);
+
+/* _functions.c */
+
+/* Calls with the arguments in a row (PEP 590). The limited interface has names for it from Python 3.12 on; what they
+   stand for is the same in 3.11. */
+typedef PyObject *(*Vectorcall)(PyObject *, PyObject *const *, size_t, PyObject *);
+enum { HAS_VECTORCALL = 1 << 11 };
+
+extern PyObject *entry_type;
+PyObject *entry_vectorcall(PyObject *self, PyObject *const *a, size_t flags, PyObject *names);
+PyObject *entry_call(PyObject *self, PyObject *args, PyObject *named);
+int add_entries(PyObject *module, PyObject *cache);
+
+/* _callables.c */
+int add_callables(PyObject *module);
 
 /* _host_launch.c */
 int read_numpy(Reading *r, PyObject *a);

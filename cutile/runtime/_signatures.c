@@ -24,6 +24,7 @@ static void drop(Recent one)
     Py_XDECREF(one.table);
     Py_XDECREF(one.signature);
     Py_XDECREF(one.found);
+    Py_XDECREF(one.entry);
 }
 
 void forget_recent(LaunchCache *c)
@@ -43,27 +44,34 @@ int visit_recent(LaunchCache *c, visitproc visit, void *arg)
     for (int i = 0; i < RECENT; i++) {
         Py_VISIT(c->recent[i].table);
         Py_VISIT(c->recent[i].found);
+        Py_VISIT(c->recent[i].entry);
     }
     return 0;
 }
 
-PyObject *found_in(LaunchCache *c, PyObject *table, const Reading *r)
+PyObject *found_in(LaunchCache *c, PyObject *table, const Reading *r, PyObject **entry)
 {
     Recent *one = place_of(c, r);
     Py_ssize_t size = r->n_parts * (Py_ssize_t)sizeof(uint64_t);
     LOCK(&c->mutex);
     int same = one->table == table && one->size == size && memcmp(one->bytes, r->parts, (size_t)size) == 0;
-    PyObject *found = same ? Py_NewRef(one->found) : NULL;
+    PyObject *found = same ? Py_NewRef(one->found) : NULL, *launch = NULL;
+    if (same && entry != NULL)
+        *entry = Py_NewRef(one->entry);
     uint64_t changes = c->changes;
     UNLOCK(&c->mutex);
     if (found != NULL)
         return found;
     PyObject *signature = signature_of(r);
-    if (signature == NULL || (found = item_of(table, signature)) == NULL) {
+    if (signature == NULL || (found = item_of(table, signature)) == NULL
+        || (entry != NULL && (launch = item_of(c->entries, PyTuple_GetItem(found, LAUNCHED))) == NULL)) {
         Py_XDECREF(signature);
+        Py_XDECREF(found);
         return NULL;
     }
-    Recent other = {Py_NewRef(table), signature, Py_NewRef(found), PyBytes_AsString(signature), size};
+    if (entry != NULL)
+        *entry = Py_NewRef(launch);
+    Recent other = {Py_NewRef(table), signature, Py_NewRef(found), launch, PyBytes_AsString(signature), size};
     LOCK(&c->mutex);
     if (c->changes == changes) { /* else the dictionary may have something else by now */
         Recent before = *one;

@@ -3,20 +3,21 @@
 Tensors of PyTorch are read by the C interface that the library has for compiled models. It does not say whether a
 tensor is negated, so the function of C++ behind the method is called. That needs to know where in a Python object the
 tensor of C++ is: `_cdata` tells. Only tensors whose object of C++ is of the plain class are read so: others, of sparse
-layouts or inside transforms, have no memory, or not in the usual form. Arrays of CuPy are read by the C functions
-behind their attributes. All of it is tried first, on tensors and arrays whose properties are known, and not used if
-anything is not as expected.
+layouts or inside transforms, have no memory, or not in the usual form. Of CuPy's arrays it is found out where their
+objects have what their attributes say. All of it is tried first, on tensors and arrays whose properties are known, and
+not used if anything is not as expected.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import math
 import sys
-import types
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from cutile._support.strides import row_major
 from cutile.runtime.arrays import read_cupy, read_numpy, read_torch
@@ -34,7 +35,7 @@ def c_reader(c: Any, value: Any) -> int | None:
     exchange = getattr(cls, "__dlpack_c_exchange_api__", None)
     if reader is read_torch and exchange is not None and (lender := c.lender(exchange)) is not None:
         return lender
-    if reader is read_cupy and _has_fields(c, cls, type(value.data)) and all(map(_as_expected, _views(value))):
+    if reader is read_cupy and _has_fields(c, cls):
         return c.CUPY_FIELDS
     return {read_bool: c.BOOL, read_int: c.INT, read_float: c.FLOAT, read_torch: c.TORCH,
             read_cupy: c.CUPY, read_numpy: c.NUMPY}.get(reader)
@@ -106,28 +107,51 @@ def _described(library: Any, functions: list, place: int, t: Any) -> bool:
 # ------------------------------------------------------------------ CuPy
 
 
-def _has_fields(c: Any, cls: type, memory: type) -> bool:
-    """Whether C functions are behind the attributes that C code reads, and it has been told of them."""
-    array = _definer(cls, "data", "dtype", "size", "ndim", "_c_contiguous", "_shape", "_strides")
-    pointer = _definer(memory, "ptr", "device_id")
-    return None not in (array, pointer) and c.cupy_fields(array, pointer, memory)
+_WORD = ctypes.sizeof(ctypes.c_void_p)
+_SHAPES = (5,), (), (3, 4, 6), (7, 2), (2, 1, 9, 3)  # of different ranks, so that a vector is known by its length
 
 
-def _definer(cls: type, *names: str) -> type | None:
-    """The class that defines these attributes in C, of itself and of `cls`; None if there is no such class."""
-    found = [getattr(cls, n, None) for n in names]
-    definers = {a.__objclass__ if type(a) is types.GetSetDescriptorType else None for a in found}
-    return definers.pop() if len(definers) == 1 else None
+@functools.cache
+def _has_fields(c: Any, array: type) -> bool:
+    """Whether it is known where arrays have sizes, strides, dtype and memory; C code has been told of it then."""
+    try:
+        arrays = [_array(sys.modules["cupy"].cuda, array, n, shape) for n, shape in enumerate(_SHAPES)]
+    except (AttributeError, TypeError, ValueError, RuntimeError):  # another version
+        return False
+    memories = [a.data for a in arrays]
+    memory = type(memories[0])
+    strides = [a.strides for a in arrays]
+    places = (_vector(array, arrays, _SHAPES), _vector(array, arrays, strides),
+              _word(array, arrays, [id(a.dtype) for a in arrays]), _word(array, arrays, list(map(id, memories))),
+              _word(memory, memories, [m.ptr for m in memories]),
+              _word(memory, memories, [m.device_id for m in memories], ctypes.c_int))
+    if None in places or {type(m) for m in memories} != {memory}:
+        return False
+    c.cupy_fields(array, memory, places)
+    return True
 
 
-def _views(a: Any) -> tuple:
-    return a, a.T, a[None], a[..., None], a[:0] if a.ndim else a
+def _array(cuda: Any, cls: type, n: int, shape: tuple[int, ...]) -> Any:
+    """An array that is nowhere, with properties of its own. CuPy does not look at the memory before it is used."""
+    memory = cuda.UnownedMemory(0x7000_0000 + 4096 * n, 1 << 16, None, 1 + n % 3)
+    strides = tuple(2 * s + 8 * n for s in row_major(shape))
+    return cls(shape, np.dtype(("i4", "f2", "u1", "f8", "i2")[n]), cuda.MemoryPointer(memory, 48 * n), strides)
 
 
-def _as_expected(a: Any) -> bool:
-    """Whether attributes that are not public say what the public ones do."""
-    steps = tuple(n * a.dtype.itemsize for n in row_major(a.shape))
-    follows = all(n > 1 for n in a.shape) and a._c_contiguous  # the strides, from the sizes
-    return (tuple(a._shape) == a.shape and tuple(a._strides) == a.strides and a.ndim == len(a.shape)
-            and a.size == math.prod(a.shape) and (not a.shape or len(a) == a.shape[0])
-            and (not follows or a.strides == steps))
+def _word(cls: type, objects: list, wanted: list[int], of: Any = ctypes.c_size_t) -> int | None:
+    """Where objects of a class have these numbers, in bytes; None if there is no such place, or more than one."""
+    found = [at for at in range(object.__basicsize__, cls.__basicsize__ - ctypes.sizeof(of) + 1, ctypes.sizeof(of))
+             if all(of.from_address(id(o) + at).value == n for o, n in zip(objects, wanted, strict=True))]
+    return found[0] if len(found) == 1 else None
+
+
+def _vector(cls: type, objects: list, wanted: Sequence[tuple[int, ...]]) -> int | None:
+    """The same for vectors of C++. What stands there is followed only if it has the right length for all objects."""
+    found = []
+    for at in range(object.__basicsize__, cls.__basicsize__ - 2 * _WORD + 1, _WORD):
+        ends = [(ctypes.c_size_t * 2).from_address(id(o) + at)[:] for o in objects]
+        if (all(end - first == 8 * len(n) and (first or not n) for (first, end), n in zip(ends, wanted, strict=True))
+                and all(tuple((ctypes.c_int64 * len(n)).from_address(first)) == n
+                        for (first, _), n in zip(ends, wanted, strict=True) if n)):
+            found.append(at)
+    return found[0] if len(found) == 1 else None

@@ -185,9 +185,11 @@ class Memory:
 
 
 def cupy_like(monkeypatch):
-    """A stand-in for CuPy, with a current device and a current stream for each."""
+    """A stand-in for CuPy, with a current device and a current stream for each. What is made and filled is written
+    down: on which device, and for the last of it on which stream.
+    """
     m = types.ModuleType("cupy")
-    state = {"device": 0, "streams": {0: 11, 1: 22}, "made_on": []}
+    state = {"device": 0, "streams": {0: 11, 1: 22}, "made_on": [], "queued_on": None}
 
     class ndarray(Cuda):
         def __init__(self, a, device=0):
@@ -195,7 +197,7 @@ def cupy_like(monkeypatch):
             self.shape, self.strides, self.data = a.shape, a.strides, Memory(a, device)
 
         def fill(self, value):
-            state["filled_on"] = state["device"]
+            state["filled_on"], state["queued_on"] = state["device"], state["streams"][state["device"]]
             self.array.fill(value)
 
     class Device:
@@ -208,8 +210,19 @@ def cupy_like(monkeypatch):
         def __exit__(self, *_):
             state["device"] = self.before
 
+    class ExternalStream:
+        def __init__(self, ptr):
+            self.ptr = ptr
+
+        def __enter__(self):
+            self.before, state["streams"][state["device"]] = state["streams"][state["device"]], self.ptr
+
+        def __exit__(self, *_):
+            state["streams"][state["device"]] = self.before
+
     def empty(shape, dtype):
         state["made_on"].append(state["device"])
+        state["queued_on"] = state["streams"][state["device"]]
         return ndarray(np.empty(shape, dtype), state["device"])
 
     def full(shape, fill, dtype):
@@ -219,7 +232,7 @@ def cupy_like(monkeypatch):
 
     m.ndarray, m.empty, m.full = ndarray, empty, full
     m.cuda = types.SimpleNamespace(
-        Device=Device, runtime=types.SimpleNamespace(getDevice=lambda: state["device"]),
+        Device=Device, ExternalStream=ExternalStream, runtime=types.SimpleNamespace(getDevice=lambda: state["device"]),
         get_current_stream=lambda: types.SimpleNamespace(ptr=state["streams"][state["device"]]))
     ndarray.__module__ = "cupy"
     monkeypatch.setitem(sys.modules, "cupy", m)
@@ -249,6 +262,61 @@ def test_the_current_stream_of_the_first_array(on_gpu):
     scaled(cupy.ndarray(np.ones(8, np.float32), 1), 2.0)
     assert streams_of(fake) == [11, 33, 33, 0, 44, 22]
     assert state["made_on"] == [0, 0, 0, 0, 1] and state["device"] == 0
+
+
+def counts():
+    @ct.kernel
+    def counted(x: ct.Array["N"], y):
+        ct.atomic_add(y, 0, ct.sum(ct.load(x, ct.bid(0), 8)))
+
+    return ct.jit(counted, grid=(1,), out=ct.Out((1,), fill=3))
+
+
+def doubles():
+    @ct.kernel
+    def doubled(x: ct.Array["N"], y):
+        ct.store(y, ct.bid(0), 2 * ct.load(x, ct.bid(0), 8))
+
+    return ct.jit(doubled, grid=(1,), out=ct.Out("N"))
+
+
+@shows("JIT-14.given")
+@pytest.mark.parametrize("way", ["first", "again"])
+def test_outputs_are_made_and_filled_on_the_stream_of_the_launch(on_gpu, way):
+    """Otherwise they might be filled after the kernel has run, or in memory that other work has not left yet."""
+    fake, cupy, state = on_gpu
+    f, g = counts(), doubles()
+    x, y = cupy.ndarray(np.ones(8, np.float32)), cupy.ndarray(np.zeros(1, np.float32))
+    if way == "again":
+        f(x), f(x, out=y), g(x)
+    for stream, number in ((44, 44), (None, 11), (types.SimpleNamespace(ptr=66), 66), (0, 0)):
+        for call in (lambda **given: f(x, **given), lambda **given: f(x, out=y, **given),
+                     lambda **given: g(x, **given)):
+            state["queued_on"] = None
+            call(stream=stream)
+            assert state["queued_on"] == streams_of(fake)[-1] == number
+    state["device"] = 1  # another device is current
+    assert f(x, stream=55) is not y and state["made_on"][-1] == 0
+    assert state["queued_on"] == streams_of(fake)[-1] == 55 and state["streams"] == {0: 11, 1: 22}
+    with pytest.raises(TypeError, match="cannot use an object of type str as its stream"):
+        f(x, stream="side")
+
+
+def test_the_stream_of_outputs_that_callers_give_where_there_is_no_other_array(on_gpu):
+    @ct.kernel
+    def numbered(y):
+        ct.store(y, ct.bid(0), ct.arange(8, dtype=ct.float32))
+
+    fake, cupy, _ = on_gpu
+    f, y = ct.jit(numbered, grid=(1,), out=ct.Out((8,), ct.float32)), cupy.ndarray(np.zeros(8, np.float32))
+    for _ in range(3):
+        assert f(out=y) is y and streams_of(fake)[-1] == 11
+
+
+def test_streams_say_nothing_in_cpu_memory():
+    f, x, y = counts(), np.ones(8, np.float32), np.zeros(1, np.float32)
+    for _ in range(3):
+        assert f(x, stream="none")[0] == f(x, out=y, stream="none")[0] == 11
 
 
 def test_fill_in_gpu_memory(on_gpu, monkeypatch):

@@ -12,20 +12,27 @@ import cutile as ct
 from cutile.runtime import c_readers, launch_cache, launch_key
 from cutile.runtime.annotations import PLAIN
 from tests.gpu import extension
-from tests.gpu.attributes_in_c import FieldsArray, MemoryPointer, with_attributes
 from tests.gpu.extension import CuPyArray, Tensor
 from tests.gpu.fake_driver import installed
+from tests.gpu.fields_in_c import FieldsArray, MemoryPointer, UnownedMemory, array, put, with_room
 
 
 @pytest.fixture
 def c(monkeypatch):
     extension.installed(monkeypatch)
-    monkeypatch.setattr(sys.modules["cupy"], "ndarray", FieldsArray)
+    offers(monkeypatch, FieldsArray)
     module = extension.built()
     monkeypatch.setattr(launch_cache, "extension", lambda: module)
     return module
 
 
+
+
+def offers(monkeypatch, cls, memory=UnownedMemory):
+    """Let cupy have arrays of a class."""
+    monkeypatch.setattr(sys.modules["cupy"], "ndarray", cls)
+    monkeypatch.setattr(sys.modules["cupy"], "cuda", types.SimpleNamespace(
+        UnownedMemory=memory, MemoryPointer=MemoryPointer), raising=False)
 
 
 def signatures(c, cls, kind, values):
@@ -42,10 +49,10 @@ def key_of(value):
 
 # ------------------------------------------------------------------ CuPy
 
-A = FieldsArray(4096, (48,), (1,))
+A = array(4096, (48,), (1,))
 
 
-def test_arrays_are_read_by_the_functions_behind_their_attributes(c):
+def test_arrays_are_read_where_their_objects_have_their_fields(c):
     assert c_readers.c_reader(c, A) == c.CUPY_FIELDS
     assert c_readers.c_reader(c, CuPyArray(4096, (48,), (1,))) is None  # not the class that is called cupy.ndarray
 
@@ -58,8 +65,8 @@ def test_equal_signatures_mean_equal_keys(c):
         shape = tuple(r.choice((0, 1, 2, 3)) for _ in range(r.randrange(5)))
         packed = tuple(int(np.prod(shape[i + 1:])) for i in range(len(shape)))
         strides = packed if r.random() < 0.6 else tuple(r.choice((s, 1, 2, 6, -1)) for s in packed)
-        arrays.append(FieldsArray(r.choice((4096, 4100, 2**47)), shape, strides, r.choice(("f4", "i4", "f2")),
-                                  r.choice((0, 0, 1))))
+        arrays.append(array(r.choice((4096, 4100, 2**47)), shape, strides, r.choice(("f4", "i4", "f2")),
+                            r.choice((0, 0, 1))))
     by_signature, by_key = {}, {}
     for a, (signature, value) in zip(arrays, signatures(c, FieldsArray, c_readers.c_reader(c, A), arrays), strict=True):
         key, values = key_of(a)
@@ -69,34 +76,85 @@ def test_equal_signatures_mean_equal_keys(c):
     assert len(by_key) > 1000
 
 
-@pytest.mark.parametrize("name, value", [("_shape", [47]), ("_strides", [8]), ("size", 47), ("ndim", 2)])
-def test_an_attribute_that_is_not_as_expected(c, name, value):
-    a = FieldsArray(4096, (48,), (1,))
-    a.kept[name] = value
-    assert c_readers.c_reader(c, a) == c.CUPY
+def no_sizes(self, *_):
+    put(self, 8, 0, 0, 0)
 
 
-def test_what_is_said_to_be_dense_and_is_not(c):
-    a = FieldsArray(4096, (48,), (2,))
-    assert c_readers.c_reader(c, a) == c.CUPY_FIELDS
-    a.kept["_c_contiguous"] = True
-    assert c_readers.c_reader(c, a) == c.CUPY
+def no_room(self, shape, *_):  # vectors of another length
+    put(self, 40, self._vectors[1] and 8)
 
 
-@pytest.mark.parametrize("name", ["_shape", "size", "_c_contiguous"])
-def test_an_attribute_that_python_computes(c, monkeypatch, name):
-    monkeypatch.setattr(FieldsArray, name, property(lambda self: self.kept[name]), raising=False)
-    assert c_readers.c_reader(c, A) == c.CUPY
+def other_dtype(self, *_):
+    put(self, 64, 1)
+
+
+def strides_twice(self, *_):
+    put(self, 0, *(ctypes.addressof(self._vectors[1]) + 8 * n * len(self.shape) for n in (0, 1)))
+
+
+def other_sizes(self, *_):
+    self._vectors[0][0] += 1
+
+
+def no_array(self, *_):
+    raise RuntimeError("no GPU")
+
+
+@pytest.mark.parametrize("change", [no_sizes, no_room, other_dtype, strides_twice, other_sizes, no_array])
+def test_fields_that_are_not_found(c, monkeypatch, change):
+    class Changed(FieldsArray):
+        def __init__(self, *given):
+            super().__init__(*given)
+            change(self, *given)
+
+    a = array(4096, (48,), (1,), cls=Changed) if change is not no_array else A
+    offers(monkeypatch, Changed)
+    Changed.__module__ = "cupy"
+    assert c_readers._has_fields(c, Changed) is False
+    assert change is no_array or c_readers.c_reader(c, a) == c.CUPY
+
+
+def test_memory_that_is_not_where_it_should_be(c, monkeypatch):
+    class Same(FieldsArray):
+        pass
+
+    offers(monkeypatch, Same, lambda ptr, size, owner, device_id: UnownedMemory(ptr, size, owner, 0))
+    assert c_readers._has_fields(c, Same) is False  # a zero stands in many places
+
+
+def test_subclasses_are_left_to_python(c):
+    plain = type("Plain", (FieldsArray,), {"__module__": "cupy"})
+    assert c_readers.c_reader(c, array(4096, (48,), (1,), cls=plain)) is None
 
 
 def test_memory_of_another_class_is_read_by_its_attributes(c):
-    a, other = FieldsArray(4096, (48,), (1,)), type("Other", (MemoryPointer,), {})
+    a, other = array(4096, (48,), (1,)), type("Other", (MemoryPointer,), {})
     kind = c_readers.c_reader(c, a)
     fast, value = signatures(c, FieldsArray, kind, [a])[0]
-    a.kept["data"] = other(8192, 0)
+    a._is["data"] = memory = other(UnownedMemory(8192, 1, None, 0), 0)
+    put(a, 72, id(memory))
     slow, moved = signatures(c, FieldsArray, kind, [a])[0]
     assert slow == signatures(c, FieldsArray, c.CUPY, [a])[0][0] != fast
     assert [int.from_bytes(v, sys.byteorder) for v in (value, moved)] == [4096, 8192]
+
+
+def test_vectors_that_are_none(c):
+    """Nothing is read behind what a vector may have."""
+    kind = c_readers.c_reader(c, A)
+    for at, values in ((16, (1 << 40,)), (16, (0,)), (40, (1 << 40,)), (8, (8, 8, 8))):
+        a = array(4096, (48,), (1,))
+        put(a, at, *values)
+        assert signatures(c, FieldsArray, kind, [a]) == [NotImplemented]
+
+
+@pytest.mark.parametrize("place, at", [(0, 8), (0, -12), (1, 17), (2, -4), (3, 0), (4, -4), (5, 0), (5, -3)])
+def test_no_field_is_outside_of_its_object(c, place, at):
+    """Places that are not positive here are counted from the end."""
+    places = [24, 48, 80, 88, 16, 24]
+    size = (FieldsArray if place < 4 else MemoryPointer).__basicsize__
+    places[place] = at if at > 0 else size + at
+    with pytest.raises(ValueError, match=f"field {place} is not inside"):
+        c.cupy_fields(FieldsArray, MemoryPointer, tuple(places))
 
 
 def test_launches_repeat(c, monkeypatch):
@@ -106,11 +164,26 @@ def test_launches_repeat(c, monkeypatch):
 
     gpu = installed(monkeypatch)
     gpu.contexts[:] = [0x1000]
-    for x, y in ((A, FieldsArray(8192, (3, 16), (16, 1))[1]), (A[::2], A), (A, A[:32])):
+    for x, y in ((A, array(8192, (3, 16), (16, 1))[1]), (A[::2], A), (A, A[:32])):
         del gpu.launches[:]
         for _ in range(3):
             ct.launch(7, (1,), k, (x, y))
         assert "cuLaunchKernel in C" in gpu.names() and gpu.launches[0]["parameters"] == gpu.launches[2]["parameters"]
+
+
+def test_arrays_of_cupy():
+    """They are made without a GPU, and nothing looks at their memory."""
+    cupy = pytest.importorskip("cupy")
+    c = extension.built()
+    memory = cupy.cuda.UnownedMemory(1 << 40, 1 << 20, None, 3)
+    x = cupy.ndarray((2, 3, 4), np.float32, cupy.cuda.MemoryPointer(memory, 16))
+    assert c_readers.c_reader(c, x) == c.CUPY_FIELDS
+    arrays = [x, x.T, x[1:], x[:, ::2], x[..., 1], x[0, 0, 0], x[:0], x[None], x.view(np.int32), x.reshape(4, 6)]
+    for a, (signature, value) in zip(arrays, signatures(c, cupy.ndarray, c.CUPY_FIELDS, arrays), strict=True):
+        first, dtype, *dims = np.frombuffer(signature, np.int64).tolist()
+        assert (first >> 32, first >> 16 & 255, first >> 8 & 255) == (3, a.ndim, a.data.ptr & 15)
+        assert (dtype, *dims) == (id(a.dtype), *a.shape, *a.strides)
+        assert int.from_bytes(value, sys.byteorder) == a.data.ptr
 
 
 # ------------------------------------------------------------------ PyTorch
@@ -120,7 +193,7 @@ PLACE = object.__basicsize__
 CLASSES = (ctypes.c_size_t * 2)(77, 78)  # first words of objects of C++: of the plain class, and of another one
 
 
-class Described(with_attributes("Impl", further=8), Tensor):
+class Described(with_room("Impl", 8), Tensor):
     """A tensor that functions of C describe. Behind its start is a pointer to an object of C++."""
 
     def __init__(self, *args, cls=0, **more):
