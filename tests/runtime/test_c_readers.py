@@ -14,7 +14,7 @@ from cutile.runtime.annotations import PLAIN
 from tests.gpu import extension
 from tests.gpu.extension import CuPyArray, Tensor
 from tests.gpu.fake_driver import installed
-from tests.gpu.fields_in_c import FieldsArray, MemoryPointer, UnownedMemory, array, put, with_room
+from tests.gpu.fields_in_c import HEAD, FieldsArray, MemoryPointer, UnownedMemory, array, put, with_room
 
 
 @pytest.fixture
@@ -147,10 +147,10 @@ def test_vectors_that_are_none(c):
         assert signatures(c, FieldsArray, kind, [a]) == [NotImplemented]
 
 
-@pytest.mark.parametrize("place, at", [(0, 8), (0, -12), (1, 17), (2, -4), (3, 0), (4, -4), (5, 0), (5, -3)])
+@pytest.mark.parametrize("place, at", [(0, 8), (0, -12), (1, HEAD + 1), (2, -4), (3, 0), (4, -4), (5, 0), (5, -3)])
 def test_no_field_is_outside_of_its_object(c, place, at):
     """Places that are not positive here are counted from the end."""
-    places = [24, 48, 80, 88, 16, 24]
+    places = [HEAD + n for n in (8, 32, 64, 72, 0, 8)]
     size = (FieldsArray if place < 4 else MemoryPointer).__basicsize__
     places[place] = at if at > 0 else size + at
     with pytest.raises(ValueError, match=f"field {place} is not inside"):
