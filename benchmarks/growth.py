@@ -45,6 +45,12 @@ def calls(n: int) -> str:
             + _kernel("o, c", f"ct.store(o, 0, down(c, {n}))"))
 
 
+def closures(n: int) -> str:
+    """Each closure wraps the one before it."""
+    return ("def wrapped(f, i):\n    def g(x):\n        return f(x) + i\n    return g\n\n"
+            + _kernel("o, c", "f = lambda x: x", *(f"f = wrapped(f, {i})" for i in range(n)), "ct.store(o, 0, f(c))"))
+
+
 def returns(n: int) -> str:
     return ("def pick(c):\n" + "".join(f"    if c == {i}:\n        return {i * 3}\n" for i in range(n))
             + "    return -1\n\n" + _kernel("o, c", "ct.store(o, 0, pick(c))"))
@@ -88,6 +94,7 @@ KINDS: dict[str, tuple[Callable[[int], str], tuple[int, ...]]] = {
     "terms": (terms, (125, 250, 500, 1000)),
     "choices": (choices, (125, 250, 500, 900)),
     "calls": (calls, (112, 225, 450, 900)),
+    "closures": (closures, (112, 225, 450, 900)),
     "returns": (returns, (75, 150, 300, 600)),
     "helpers": (helpers, (250, 500, 1000, 2000)),
     "mixed": (mixed, (250, 500, 1000, 2000)),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import operator
 import types
 from collections.abc import Callable, Iterable
@@ -43,10 +44,16 @@ class Level:
 
 
 class Captured:
-    """The table of levels of a closure whose scopes have ended."""
+    """The table of levels of a closure whose scopes have ended.
+
+    A closure may wrap another one, which wraps a third, and so on. So a table keeps what would need a walk over all of
+    them, and nothing makes a table anew that stays as it is.
+    """
 
     def __init__(self, levels: tuple[Level, ...]):
         self.levels = levels
+        self.time = next(_times)
+        self.clean = False  # whether it is known to hold no poison
 
     def terms(self) -> list[Term]:
         return [t for level in self.levels for t in level.vars.values()]
@@ -58,11 +65,33 @@ class Captured:
         return len(self.levels) == len(other.levels) and all(map(Level.like, self.levels, other.levels))
 
     @cached
-    def closed(self) -> bool:
-        """Whether nothing in the table refers to a live scope."""
-        return not any(isinstance(x.parent, Scope) for x in self.levels) and all(
-            f.captured.closed if f.captured else isinstance(f.scope, int) and not f.defaults
-            for t in self.terms() for f in closures_in(t))
+    def live(self) -> frozenset[Scope]:
+        """The live scopes to which something in the table refers."""
+        pending = [self]
+        while pending:  # no recursion, since closures hold each other to any depth
+            table = pending[-1]
+            inner, found = table._referred()
+            unknown = [t for t in inner if "live" not in t.__dict__]
+            if unknown:
+                pending += unknown
+                continue
+            for t in inner:
+                found = t.live if found <= t.live else found | t.live
+            table.__dict__["live"] = found
+            pending.pop()
+        return found
+
+    def _referred(self) -> tuple[list[Captured], frozenset[Scope]]:
+        """The tables of the closures in this one, and the live scopes to which it refers itself."""
+        tables, scopes = [], {x.parent for x in self.levels if isinstance(x.parent, Scope)}
+        pending = [f for t in self.terms() for f in closures_in(t)]
+        for f in pending:
+            if f.captured is not None:
+                tables.append(f.captured)
+            elif isinstance(f.scope, Scope):
+                scopes.add(f.scope)
+            pending += [g for t in f.defaults.values() for g in closures_in(t)]
+        return tables, frozenset(scopes)
 
     @cached
     def scopes(self) -> list[Scope]:
@@ -72,6 +101,14 @@ class Captured:
             s.parent = made[level.parent] if isinstance(level.parent, int) else level.parent
             s.vars = {n: Var(seeing(t, made), level.definition.header_span()) for n, t in level.vars.items()}
         return made
+
+
+_times = itertools.count()
+
+
+def now() -> int:
+    """The time before which all tables were made that there are."""
+    return next(_times)
 
 
 def seeing(t: Term, scopes: list[Scope]) -> Term:
@@ -130,14 +167,11 @@ def _ended(f: Closure, ends: Ends) -> Closure:
 
 def _reaches(f: Closure, ends: Ends) -> bool:
     """Whether a closure can reach variables of an ending scope, itself or through other closures."""
-    pending, seen = [f], set()
+    pending = [f]
     for g in pending:
-        levels = () if g.captured is None or g.captured.closed else g.captured.levels
-        if _sees(g.scope, ends) or any(_sees(x.parent, ends) for x in levels):
+        if _sees(g.scope, ends) or g.captured is not None and any(_sees(x, ends) for x in g.captured.live):
             return True
-        parts = (t for held in (g.defaults, *(x.vars for x in levels)) for t in held.values())
-        pending += [h for t in parts for h in closures_in(t) if id(h) not in seen]
-        seen.update(map(id, pending))
+        pending += [h for t in g.defaults.values() for h in closures_in(t)]
     return False
 
 
@@ -160,11 +194,15 @@ class _Table:
         self.kept: list[object] = []  # these scopes and tables, so that their ids stay unique
         self.live: dict[int, Scope] = {}  # level -> the ending scope
         self.wanted: list[tuple[Definition, int]] = []  # functions to look up from a level
+        self.imported: list[tuple[Captured, int]] = []  # tables whose variables are still to be imported, to a level
 
     def closure(self, f: Closure) -> Closure:
         inner = self.put(f, None)
-        while self.wanted:
-            self._look_up(*self.wanted.pop())
+        while self.wanted or self.imported:  # no recursion, since closures hold each other to any depth
+            if self.wanted:
+                self._look_up(*self.wanted.pop())
+            else:
+                self._import_variables(*self.imported.pop())
         return Closure(inner.definition, inner.scope, inner.defaults, Captured(tuple(self.levels)))
 
     def put(self, f: Closure, base: int | None) -> Closure:
@@ -211,8 +249,12 @@ class _Table:
                 elif _sees(parent, self.ends):
                     parent = self.level(parent)
                 self.levels[i] = replace(level, parent=parent, vars={})
-                self.levels[i].vars.update({n: self.term(t, base) for n, t in level.vars.items()})
+            self.imported.append((table, base))
         return self.numbers[id(table)]
+
+    def _import_variables(self, table: Captured, base: int) -> None:
+        for made, level in zip(self.levels[base:], table.levels, strict=False):
+            made.vars.update({n: self.term(t, base) for n, t in level.vars.items()})
 
     def _add(self, of: object, level: Level) -> int:
         self.kept.append(of)

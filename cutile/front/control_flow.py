@@ -122,9 +122,9 @@ def return_value(c: Context, s: Scope, term: Term) -> None:
     c.append(node)
 
 
-def join_returns(c: Context, s: Scope) -> tuple[Term, tuple[Value, ...]]:
+def join_returns(c: Context, s: Scope, since: int) -> tuple[Term, tuple[Value, ...]]:
     """The term that a call gives, which is the join of all its returns, and the results of its Frame. The returns must
-    have one type [CALL-3].
+    have one type [CALL-3]. The call began at the time `since`.
     """
     points = s.returns
     if not points:
@@ -132,7 +132,7 @@ def join_returns(c: Context, s: Scope) -> tuple[Term, tuple[Value, ...]]:
     bad = next((p for p in points if is_poisoned(p.term)), None)
     if bad is not None:
         return POISON, ()
-    join = Join(len(points), inside=True, promoting=c.elements)
+    join = Join(len(points), inside=True, since=since, promoting=c.elements)
     term = join.merge([p.term for p in points])
     if term is None:
         points = sorted(points, key=lambda p: p.span.line)

@@ -110,6 +110,7 @@ def _inline(c: Context, s: Scope, terms: dict[str, Term]) -> Term:
     call = repeated_calls.described(c, s, terms)
     if call is not None and (copied := repeated_calls.again(c, call)) is not None:
         return copied
+    since = closures.now()
     static_runs, deepest, c.deepest = c.static_runs, c.deepest, c.call_depth
     with c.into(Region()) as body, c.at(s.definition.header_span(span)):
         _show_enclosing(c, s)
@@ -120,7 +121,7 @@ def _inline(c: Context, s: Scope, terms: dict[str, Term]) -> Term:
     height, c.deepest = c.deepest - c.call_depth, max(c.deepest, deepest)
     if any(is_poisoned(p.term) for p in s.returns):
         return POISON
-    term, results = join_returns(c, s)
+    term, results = join_returns(c, s, since)
     frame = Frame(s.function, s.definition.header_span(span), body, results, span)
     c.append(frame)
     if call is not None:

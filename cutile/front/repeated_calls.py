@@ -66,6 +66,7 @@ class _Keys:
     def __init__(self) -> None:
         self.values: dict[Value, int] = {}
         self.closures: dict[int, int] = {}
+        self.depth = 0  # how many closures hold each other here
 
     def term(self, t: Term) -> Hashable:
         kind = type(t)
@@ -84,9 +85,14 @@ class _Keys:
             number = self.closures.get(id(t))
             if number is not None:
                 return "closure", number
+            if self.depth >= HEIGHT:  # likely, calls nest as deep in the body, which is not copied then
+                raise _Unknown
             self.closures[id(t)] = len(self.closures)
-            return ("closure", id(t.definition.node), id(t.scope.globals), *map(id, t.scope.cells.values()),
-                    *((n, self.term(d)) for n, d in t.defaults.items()), *self.free(t.definition.node, t.scope))
+            self.depth += 1
+            key = ("closure", id(t.definition.node), id(t.scope.globals), *map(id, t.scope.cells.values()),
+                   *((n, self.term(d)) for n, d in t.defaults.items()), *self.free(t.definition.node, t.scope))
+            self.depth -= 1
+            return key
         raise _Unknown
 
     def free(self, node: Hashable, scope: Scope) -> Iterator[Hashable]:

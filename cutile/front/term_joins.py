@@ -107,11 +107,12 @@ class Join:
     `operands(i)` the values that path i gives for them.
     """
 
-    def __init__(self, paths: int, *, inside: bool = False, promoting: bool = False):
-        """`inside`: the paths' values are not visible after the join; equal ones need a result too.
+    def __init__(self, paths: int, *, inside: bool = False, since: int = 0, promoting: bool = False):
+        """`inside`: the paths' values are not visible after the join; equal ones need a result too, except those that
+        closures captured before the time `since`.
         `promoting`: scalars of different dtypes join in the dtype in which they meet, as in element functions [ELT-4].
         """
-        self.inside, self.promoting = inside, promoting
+        self.inside, self.since, self.promoting = inside, since, promoting
         self.results: list[Value] = []
         self.columns: list[list[Const | Leaf]] = [[] for _ in range(paths)]
 
@@ -123,8 +124,9 @@ class Join:
         if not all(same_structure(first, t) for t in terms[1:]):
             if not self.promoting or not all(meets(first, t) for t in terms[1:]):
                 return None
-        rows = zip(*(list(leaves(t)) for t in terms), strict=True)
-        return rebuild(first, iter([self._leaf(row) for row in rows]))
+        since = self.since if all(t is first for t in terms) else 0
+        rows = zip(*(list(leaves(t, since)) for t in terms), strict=True)
+        return rebuild(first, iter([self._leaf(row) for row in rows]), since)
 
     def _leaf(self, row: Sequence[Const | Leaf]) -> Term:
         first = row[0]

@@ -244,12 +244,20 @@ def is_poisoned(t: Term) -> bool:
     """Whether a term is poison, or has a part that is."""
     if type(t) in _WITHOUT_PARTS:
         return False
-    pending = [t]
+    pending, tables = [t], []
     for part in pending:  # no recursion, since closures hold each other to any depth
         if isinstance(part, Poison):
             return True
-        if type(part) not in _WITHOUT_PARTS:
-            pending += parts_of(part)
+        if type(part) in _WITHOUT_PARTS:
+            continue
+        if type(part) is Closure and part.captured is not None:
+            if part.captured.clean:
+                pending += part.defaults.values()
+                continue
+            tables.append(part.captured)
+        pending += parts_of(part)
+    for table in tables:
+        table.clean = True
     return False
 
 

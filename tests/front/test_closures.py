@@ -1,5 +1,6 @@
 import ast
 import contextlib
+import types
 
 import numpy as np
 import pytest
@@ -7,7 +8,8 @@ import pytest
 import cutile as ct
 from cutile import settings
 from cutile.front.closures import free_names
-from tests.front.compiling import result
+from cutile.ir.nodes import Frame
+from tests.front.compiling import AI, I32, result, typed
 
 
 def free(source: str) -> set[str]:
@@ -140,6 +142,82 @@ def as_in_python(f, n):
 @pytest.mark.parametrize("use", range(len(USES)))
 def test_closures_of_functions_that_ended(use, n):
     as_in_python(USES[use], n)
+
+
+def plus(f, i):
+    return lambda x: f(x) + i
+
+
+def plus_either(f, i):
+    """Its returns give closures of one function, or the closure that it was given."""
+    g = lambda x, j=i: f(x) + j
+    return (g, f) if i > 2 else (g, f)
+
+
+def wraps_values(n):
+    f = lambda x: x
+    for i in ct.static_iter(range(5)):
+        f = plus(f, n * i)
+    return f(n)
+
+
+def wraps_what_a_branch_gave(n):
+    f = plus(lambda x: x, 3 if n > 1 else n)
+    f = plus(f, n)
+    return f(1) * 100 + plus(f, 7)(n)
+
+
+def gives_back_what_it_was_given(n):
+    f = plus(lambda x: x * 2, n)
+    for i in ct.static_iter(range(4)):
+        f, old = plus_either(f, i)
+        f = plus(f, old(n))
+    return f(n)
+
+
+def wraps_in_a_function(n):
+    def build(m):
+        f = lambda x: x + m
+        for i in ct.static_iter(range(300)):
+            f = plus(f, i)
+        return f
+
+    return build(n)(n)
+
+
+def in_a_call_that_is_repeated(n):
+    def through(g, m):
+        return plus(g, m)(m)
+
+    f = plus(lambda x: x, n)
+    return through(f, n + 1) * 100 + through(f, n + 2)
+
+
+WRAPS = [wraps_values, wraps_what_a_branch_gave, gives_back_what_it_was_given, wraps_in_a_function,
+         in_a_call_that_is_repeated]
+
+
+@pytest.mark.parametrize("n", [0, 2, 5])
+@pytest.mark.parametrize("use", WRAPS)
+def test_closures_that_wrap_closures(use, n):
+    in_python = types.FunctionType(use.__code__, globals() | {"ct": types.SimpleNamespace(static_iter=iter)})
+    for schedule in ("batch", "block"):
+        with settings.override(SCHEDULE=schedule):
+            assert result(use, n) == in_python(n)
+
+
+def test_a_call_gives_out_only_what_it_captured():
+    """What its argument had captured is visible after the call anyway: otherwise calls would have more and more
+    results.
+    """
+    def k(o, c):
+        f = lambda x: x
+        for i in ct.static_iter(range(6)):
+            f = plus(f, c + i)
+        ct.scatter(o, 0, f(c))
+
+    results = [len(n.results) for n in typed(k, AI, I32).body.nodes if isinstance(n, Frame)]
+    assert results == [1] * 7
 
 
 # ------------------------------------------------------------------ closures of context managers
