@@ -5,7 +5,7 @@
 
 Each kind is a kernel of one shape at doubling sizes. For each size, processes of its own prepare the kernel once, and
 the least processor time counts. The stages `batch` and `block` are a first launch in that schedule, `export` is making
-the bytecode for sm_90. A row shows seconds and MB at each size, and the cost of the last doubling as ratios. The script
+the bytecode for sm_90. A row shows seconds and MB at each size, and the cost of each doubling as ratios. The script
 fails if a ratio is more than `BAR`, except for seconds and MB below `SMALLEST`.
 """
 
@@ -176,11 +176,10 @@ def row(kind: str, stage: str, to: int, timeout: float) -> bool:
         cells.append(f"{n}: {m['seconds']:6.2f} s {m['mb']:6.1f} MB")
         found.append(m)
     ratio = ""
-    if len(found) > 1:
-        grown = [found[-1][q] / max(found[-2][q], least) for q, least in zip(("seconds", "mb"), SMALLEST, strict=True)]
-        step = sizes[len(found) - 1] / sizes[len(found) - 2] / 2
-        good = good and all(g <= BAR * step for g in grown)
-        ratio = "  x " + " ".join(f"{g:.2f}" for g in grown)
+    for before, after, small, large in zip(found, found[1:], sizes, sizes[1:], strict=False):
+        grown = [after[q] / max(before[q], least) for q, least in zip(("seconds", "mb"), SMALLEST, strict=True)]
+        good = good and all(g <= BAR * large / small / 2 for g in grown)
+        ratio += "  x " + " ".join(f"{g:.2f}" for g in grown)
     print(f"{kind:11}{stage:7}" + "   ".join(cells) + ratio + ("" if good else "  too much"), flush=True)
     return good
 
