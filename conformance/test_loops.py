@@ -58,6 +58,19 @@ def test_dtypes_of_bounds(name):
     assert result(f, 4) == [1234, 4]
 
 
+@pytest.mark.parametrize("bounds", [lambda n, d: (d(0), n), lambda n, d: (n, n.astype(d)), lambda n, d: (0, n, d(1)),
+                                    lambda n, d: (n.astype(d), n + 3, 1), lambda n, d: (n.astype(d), 9, 1)])
+@clause("LOOP-3.dtype", "IDX-4.mixed")
+def test_each_bound_makes_the_counter_wider(bounds):
+    def f(n):
+        for i in range(*bounds(n, ct.int64)):
+            e = i.dtype
+            ct.static_assert(e == ct.int64)
+        return n
+
+    assert result(f, 4) == 4
+
+
 @clause("LOOP-1.int64")
 def test_large_bounds():
     def f(n):

@@ -23,7 +23,7 @@ from cutile.compute.ufuncs import Ufunc, ufunc_to_reduce
 from cutile.compute.value_types import ValueType
 
 TILE = 4096  # items of a tile
-BLOCKS = 1024  # most blocks; a power of two
+BLOCKS = 2048  # most blocks; a power of two, and about what an H200 holds at a time
 HOST_TILE = 1 << 17  # in host memory, where one block with large tiles takes less time
 FOLDED = 1 << 20  # of a tile that NumPy folds in one call
 REST = 1 << 16  # and of those behind the last one of these

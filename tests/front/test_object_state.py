@@ -227,6 +227,8 @@ KINDS = {  # how to make an object, how to read it, how to change it
     "a masked array": (lambda: np.ma.masked_array([1.0]), lambda a: a.filled(2)[0], setting(0, np.ma.masked)),
     "an array of a subclass": (lambda: ones(3).view(ArrayOfMine), first, setting(0)),
     "an attribute of an array": (lambda: ones(3).view(ArrayOfMine), n_of, two),
+    "the dtype of an array": (lambda: ones(1, dtype=np.int8), lambda a: 1 + (a.dtype.kind == "u"),
+                              lambda a: setattr(a, "dtype", np.uint8)),
     "the shape of an array": (lambda: ones(1, 2), lambda a: a.shape[0], lambda a: setattr(a, "shape", (2, 1))),
     "a long list": (lambda: [1] * 30000, lambda x: x[29000], setting(29000)),
     "a long dictionary": (lambda: dict.fromkeys(range(30000), 1), lambda x: x[29000], setting(29000)),

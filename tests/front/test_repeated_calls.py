@@ -130,8 +130,27 @@ class Pair:
     b: object
 
 
+@dataclasses.dataclass(frozen=True)
+class Other:
+    a: object
+    b: object
+
+    def scaled(self):
+        return self.a * 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Scaled(Other):
+    def scaled(self):
+        return self.a * 7
+
+
 def of_pair(p):
     return Pair(p.b * p.b, p.a)
+
+
+def scaled(p):
+    return p.scaled()
 
 
 def test_calls_that_differ_are_typed(copies):
@@ -150,6 +169,8 @@ def test_calls_that_differ_are_typed(copies):
         of_pair(Pair(n, n))
         of_pair(Pair(n, n + 1))
         of_pair(Pair(n, 2))
+        scaled(Other(n, 2))
+        scaled(Scaled(n, 2))
 
     same(k, I32, F32)
     assert not copies

@@ -69,7 +69,7 @@ def test_accesses_with_tuples_of_indices(copies):
     assert len(copies) == 2  # the loads
 
 
-def test_results_that_are_tuples_or_arguments(copies):
+def test_results_that_are_arguments(copies):
     def k(a, n):
         for _ in ct.static_iter(range(2)):
             q, r = divmod(n, 3)
@@ -79,6 +79,16 @@ def test_results_that_are_tuples_or_arguments(copies):
 
     same(k, A1, I32)
     assert len(copies) >= 4
+
+
+def test_results_that_are_tuples(copies):
+    def k(n):
+        for _ in ct.static_iter(range(3)):
+            q, r = divmod(n, 3)
+            ct.printf("%d %d", q, r)
+
+    same(k, I32)
+    assert len(copies) == 2
 
 
 def test_a_rule_runs_again_for_other_types_constants_and_options():
