@@ -529,7 +529,7 @@ SERVICES = {  # of each module whose objects count as unchanging
     "_abc": _abc._get_dump(abc.ABC) and vars(abc.ABC)["_abc_impl"], "typing": typing.TypeVar("T"),
     "datetime": datetime.date(2000, 1, 1), "decimal": decimal.Decimal(1), "random": random.Random(),
     "_random": __import__("_random").Random(), "importlib": importlib.util.LazyLoader, "cutile": ct.kernel(lambda: None),
-    "_frozen_importlib": object_state.__spec__, "_frozen_importlib_external": object_state.__spec__.loader,
+    "_frozen_importlib": object_state.__spec__, "_frozen_importlib_external": importlib.machinery.SourceFileLoader("m", "m.py"),
     "jax": of_module("jax.numpy"), "jaxlib": of_module("jaxlib")}
 ATOMS = [None, True, 1, 1.0, 1j, "", b"", range(2), ..., NotImplemented, of_module.__code__, list[int], int | str,
          int.__add__, str.join, dict.__dict__["fromkeys"], types.FunctionType.__code__, Slotted.n, np.add]

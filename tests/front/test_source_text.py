@@ -216,7 +216,8 @@ def test_texts_that_were_registered_meanwhile_are_tried():
 
 
 LOADERS = [  # and whether they may compile another text than the file's
-    (None, False), (importlib.machinery.BuiltinImporter, False), (source_text.__loader__, False),
+    (None, False), (importlib.machinery.BuiltinImporter, False),
+    (importlib.machinery.SourceFileLoader("m", "m.py"), False),
     (zipimport.zipimporter.__new__(zipimport.zipimporter), False), (object(), True),
 ]
 

@@ -99,6 +99,11 @@ class _Failures:
     def __init__(self, tell):
         self.tell = tell
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_load_initial_conftests(self) -> None:
+        """Where this project is installed, pytest would itself import its modules, from their files."""
+        mutant_process.mutants_come_first()
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self.tell(report.nodeid)
