@@ -35,11 +35,11 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def frameworks(session: nox.Session) -> None:
     """Kernels inside PyTorch and JAX: graphs, operators, arrays, examples; searches that a cluster of Dask measures.
-    Needs no GPU, but wheels for CPUs, and fails where one of them is missing.
+    Needs no GPU, but wheels for CPUs and the assembler, and fails where one of them is missing.
     """
     # Without --no-deps, pip would also look for what PyTorch needs at this index, and the usual one has it all.
     session.install("--no-deps", "--retries", "1", TORCH, "--extra-index-url", "https://download.pytorch.org/whl/cpu")
-    session.install("-e", ".", TORCH, "jax[cpu]", "flatbuffers",  # which jax.export needs
+    session.install("-e", ".[gpu]", TORCH, "jax[cpu]", "flatbuffers",  # which jax.export needs
                     "distributed", "scikit-learn>=1.5", "pytest>=8", "pytest-xdist>=3", "hypothesis>=6.100")
     session.run("python", "-c", "import distributed, jax, torch; print('PyTorch', torch.__version__, 'JAX', "
                                 "jax.__version__, 'Dask', distributed.__version__)")
