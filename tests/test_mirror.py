@@ -64,7 +64,7 @@ TESTED_ELSEWHERE = {
     "torch/schema": ("torch/test_operators.py", "operators have one"),
     "tune/candidates": ("test_tune.py", "a search is made of them"),
     "functions/traced": ("functions/test_jax.py", "arrays of JAX go through it"),
-    "gpu/grid_functions": ("runtime/test_launch_cache.py", "C code looks up what Python has entered"),
+    "gpu/grid_functions": ("runtime/launch_cache/test_variants.py", "C code looks up what Python has entered"),
     "front/items": ("front/test_expr.py", "items stand in expressions"),
     "front/proxies": ("front/test_static.py", "proxies exist only inside static_eval"),
     "front/records": ("front/test_call.py", "dataclasses are made by calls"),
