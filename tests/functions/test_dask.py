@@ -5,10 +5,10 @@ import pytest
 
 distributed = pytest.importorskip("distributed")
 
-from tests.functions.test_tuned import X, own_cache, tuned  # noqa: E402, F401
+from tests.functions.tuning import X, tuned  # noqa: E402
 
 # Warnings of Dask's own shutdown are no fault of ours
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("own_cache")]
 
 
 def test_a_cluster_measures():

@@ -12,7 +12,9 @@ from cutile.functions import tuning_spread as spread
 from cutile.functions.tuning_check import Outputs
 from tests.functions.kernels import scaled_kernel
 from tests.functions.shows import shows
-from tests.functions.test_tuned import TILES, X, own_cache, times, tuned, wrong_at_16  # noqa: F401
+from tests.functions.tuning import TILES, X, tuned, wrong_at_16
+
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def process_of_scale(job):
@@ -31,7 +33,7 @@ def test_other_processes_measure():
 
 
 @shows("TUN-10.executor")
-def test_the_fastest_is_taken_whoever_measures(times):  # noqa: F811
+def test_the_fastest_is_taken_whoever_measures(times):
     times.update({4: 30.0, 16: 10.0, 32: 20.0})
     with concurrent.futures.ThreadPoolExecutor(1) as executor:
         f = tuned(executor=executor)
