@@ -1,4 +1,4 @@
-"""Source spans, and the errors that users see.
+"""The errors that users see.
 
 An error says what is wrong, where (source line, carets, call chain), and what to write instead. `TileInternalError`
 itself, not its subclasses, means a bug of cutile.
@@ -6,110 +6,12 @@ itself, not its subclasses, means a bug of cutile.
 
 from __future__ import annotations
 
-import functools
-import itertools
-import linecache
-import os
-import sys
-import types
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from cutile import settings
-from cutile._support.notebook import cell_name
-from cutile._support.structs import structure
-
-_PACKAGE = os.path.dirname(__file__) + os.sep
+from cutile.spans import Span
 
 E = TypeVar("E", bound=Exception)
-F = TypeVar("F", bound=Callable)
-
-
-class SourceFile(str):
-    """The name of a file, with the lines that the file had when functions were read from it."""
-
-    lines: Sequence[str] = ()
-
-    def __reduce__(self):
-        return str, (str(self),)
-
-
-def line_of(filename: str, number: int) -> str:
-    """A line of a source file, counted from 1; "" if there is none."""
-    lines = lines_of(filename)
-    return lines[number - 1] if 0 < number <= len(lines) else ""
-
-
-def lines_of(filename: str) -> Sequence[str]:
-    """The lines that a source file had when functions were read from it or, for other files, has now."""
-    return getattr(filename, "lines", None) or linecache.getlines(filename)
-
-
-@structure(slots=True, eq=False)
-class Span:
-    """A piece of the user's source. Lines count from 1; columns count characters from 0 and `end_col` is exclusive.
-
-    `call_site` is where tile code called the function that holds this piece; None in the kernel itself. No code changes
-    a span. The class is not frozen nevertheless, since every expression has one, and frozen ones take twice the time.
-    """
-
-    filename: str
-    line: int
-    col: int
-    end_line: int
-    end_col: int
-    function: str
-    call_site: Span | None = None
-
-    def __eq__(self, other: object) -> bool:
-        """Compares whole call chains, without recursion, since they may be longer than Python's stack allows."""
-        if not isinstance(other, Span):
-            return NotImplemented
-        a: Span | None = self
-        b: Span | None = other
-        while a is not b:
-            if a is None or b is None or a._own() != b._own():
-                return False
-            a, b = a.call_site, b.call_site
-        return True
-
-    def __hash__(self) -> int:
-        return hash(tuple(s._own() for s in self.frames()))
-
-    def _own(self) -> tuple:
-        return self.filename, self.line, self.col, self.end_line, self.end_col, self.function
-
-    def frames(self) -> list[Span]:
-        """The call chain: the span in the kernel first, this span last."""
-        chain, s = [], self
-        while s is not None:
-            chain.append(s)
-            s = s.call_site
-        return chain[::-1]
-
-    def source_line(self) -> str:
-        return line_of(self.filename, self.line).rstrip("\n")
-
-    def render(self) -> str:
-        """The position, the source line, and carets under this piece."""
-        lines = f"line {self.line}" if self.end_line == self.line else f"lines {self.line}--{self.end_line}"
-        last = max(self.end_col, self.col + 1)
-        cols = f"col {self.col + 1}" if last == self.col + 1 else f"col {self.col + 1}-{last}"
-        place = cell_name(self.filename) or f'"{self.filename}"'
-        out = [f"  {place}, {lines}, {cols}, in {self.function}"]
-        text = self.source_line()
-        if text.strip():
-            indent = len(text) - len(text.lstrip())
-            end = min(last, len(text)) if self.end_line == self.line else len(text)
-            start = min(max(self.col, indent), len(text))
-            out.append("    " + text[indent:])
-            out.append("    " + " " * (start - indent) + "^" * max(end - start, 1))
-        return "\n".join(out)
-
-    def render_calls(self) -> str:
-        """The same for each call that leads here, the one in the kernel first, and for this piece."""
-        return "\n".join(_shortened([s.render() for s in self.frames()]))
 
 
 class TileError(Exception):
@@ -198,6 +100,12 @@ class TileError(Exception):
         return "\n\n".join([self.render(), f"and {n} more {self._counted}{'s' if n > 1 else ''} {self._of}:", *rest])
 
 
+def _blank(cls: type[TileError], message: str) -> TileError:
+    e = cls.__new__(cls)
+    Exception.__init__(e, message)
+    return e
+
+
 def refusal(e: E) -> E:
     """Mark an error about what the host passes to a launch: its traceback will end at the call of the launch."""
     e.__dict__["_cutile_refusal"] = True
@@ -211,98 +119,6 @@ def is_refusal(e: Exception) -> bool:
 def is_for_users(e: BaseException) -> bool:
     """Whether an error is one for users, and not a bug or an interrupt."""
     return isinstance(e, TileError) or "_cutile_refusal" in e.__dict__
-
-
-def hidden(found: Any) -> bool:
-    """Whether pytest leaves out the frames of a module for an error, of which it passes an ExceptionInfo.
-
-    A module whose functions users call has it as `__tracebackhide__`.
-    """
-    return found is not None and is_for_users(found.value)
-
-
-__tracebackhide__ = hidden  # of `for_callers`
-
-
-def for_users(e: E) -> E:
-    """Remove the frames of cutile from the traceback of an error and of its cause. Returns the error.
-
-    The frames of kernels and of other code of the user stay.
-    """
-    if e.__cause__ is not None:
-        e.__cause__.__traceback__ = _users_frames(e.__cause__.__traceback__)
-    return e.with_traceback(_users_frames(e.__traceback__))
-
-
-def for_callers(function: F) -> F:
-    """A function whose errors for users have tracebacks that end at its call."""
-    @functools.wraps(function)
-    def wrapper(*args, **kwargs):
-        try:
-            return function(*args, **kwargs)
-        except Exception as e:
-            if settings.get("DEBUG") or not is_for_users(e):
-                raise
-            error = for_users(e)
-        raise error from error.__cause__
-
-    return wrapper  # type: ignore[return-value]
-
-
-def declares(function: F) -> F:
-    """The same for a function by which users declare something: all that it refuses are errors for users."""
-    @functools.wraps(function)
-    def refusing(*args, **kwargs):
-        try:
-            return function(*args, **kwargs)
-        except (TypeError, ValueError) as e:
-            refusal(e)
-            raise
-
-    return for_callers(refusing)  # type: ignore[return-value]
-
-
-def in_package(filename: str) -> bool:
-    """Whether a source file is one of cutile."""
-    return filename.startswith(_PACKAGE)
-
-
-def warn(message: str) -> None:
-    """Warn at the user's line, below which all frames are those of cutile and of the entries of tile functions."""
-    level, frame = 2, sys._getframe(1)
-    while frame is not None and (in_package(name := frame.f_code.co_filename) or name.startswith("<function ")):
-        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
-    warnings.warn(message, stacklevel=level)
-
-
-def _users_frames(tb: types.TracebackType | None) -> types.TracebackType | None:
-    kept = []
-    while tb is not None:
-        if not in_package(tb.tb_frame.f_code.co_filename):
-            kept.append(tb)
-        tb = tb.tb_next
-    shown = None
-    for t in reversed(kept):
-        line = t.tb_lineno or t.tb_frame.f_code.co_firstlineno  # None in generated code without a line
-        shown = types.TracebackType(shown, t.tb_frame, t.tb_lasti, line)
-    return shown
-
-
-def _shortened(frames: list[str]) -> list[str]:
-    """A call chain that shows a repeated frame, as of a recursion, three times, and then how often it repeats."""
-    out: list[str] = []
-    for text, group in itertools.groupby(frames):
-        n = len(list(group))
-        out += [text] * min(n, 3)
-        if n > 3:
-            out.append(f"  … and {n - 3} more times the same call")
-    return out
-
-
-def _blank(cls: type[TileError], message: str) -> TileError:
-    e = cls.__new__(cls)
-    Exception.__init__(e, message)
-    return e
 
 
 class TileSyntaxError(TileError):

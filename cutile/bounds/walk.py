@@ -14,13 +14,13 @@ import numpy as np
 from cutile._support.structs import structure
 from cutile.bounds import rules
 from cutile.dtypes import DType, float64, info
-from cutile.errors import Span
 from cutile.interp.exec.block_set import BlockSet
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import Node, Op, Region, Value
 from cutile.ir.recursion import recursive
 from cutile.ops import _numeric, atomics
 from cutile.ops._op import ATOMIC, HOST, READ, WRITE, Sig
+from cutile.spans import Span
 from cutile.types import PaddingMode, TileType
 
 Pair = tuple[Any, Any]

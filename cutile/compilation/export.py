@@ -23,12 +23,13 @@ from cutile.compilation.derive import of_function
 from cutile.compilation.mangling import symbol_of
 from cutile.compilation.signature import KernelSignature
 from cutile.dtypes import INFO, DType, int_range
-from cutile.errors import TileUnsupportedFeatureError, for_users, hidden, is_for_users, refusal
+from cutile.errors import TileUnsupportedFeatureError, is_for_users, refusal
 from cutile.front.program import ArgType, Embedded
 from cutile.gpu.target import SUPPORTED, Target, parse_target
 from cutile.runtime.annotations import ArrayAnnotation, ParameterSpec
 from cutile.runtime.kernel import Kernel, typed
 from cutile.runtime.launch import no_kernel
+from cutile.tracebacks import for_users, hidden
 from cutile.types import ArrayType, ListType, TileType
 
 FORMATS = ("cubin", "tileir_bytecode")

@@ -26,12 +26,13 @@ from cutile.compute.overlaps import Alike, Apart, Line, layout, shared
 from cutile.compute.steps import ArrayInPlan, Call, CallOnStream, FromRoot, Part, Step
 from cutile.compute.value_types import Number, ValueType
 from cutile.dtypes import DType, info, uint8
-from cutile.errors import TileError, TileSanitizerError, for_users, is_refusal
+from cutile.errors import TileError, TileSanitizerError, is_refusal
 from cutile.front.context import Hidden
 from cutile.runtime.array_ref import GPU, ref_of
 from cutile.runtime.autograd import Written, before_writing
 from cutile.runtime.launch_key import find_reader
 from cutile.runtime.scratch import Scratch
+from cutile.tracebacks import for_users
 
 ALIGNMENT = 256  # of the arrays in temporary storage, and of temporary storage on a GPU
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from cutile.errors import Span, TileTypeError, TileValueError
+from cutile.errors import TileTypeError, TileValueError
 from cutile.front.context import Context
 from cutile.front.scope import Scope, Var
 from cutile.ir.terms import (
@@ -23,6 +23,7 @@ from cutile.ir.terms import (
     is_tile,
     phrase,
 )
+from cutile.spans import Span
 
 
 def assign(c: Context, s: Scope, target: ast.AST, term: Term, span: Span) -> None:

@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from cutile._support.structs import cached, replace, structure
-from cutile.errors import Span
 from cutile.front.definition import Definition, assigned_names, parameter_names
 from cutile.front.scope import Scope, Var
 from cutile.ir.terms import Bound, Closure, Dict, FString, Manager, Record, Term, Tuple
+from cutile.spans import Span
 
 
 @structure(frozen=True, eq=False)

@@ -11,7 +11,6 @@ from typing import Any
 from cutile._support.structs import structure
 from cutile.dtypes import DType
 from cutile.errors import (
-    Span,
     StaticException,
     TileError,
     TileInternalError,
@@ -27,6 +26,7 @@ from cutile.front.source_text import definition_of
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Bind, Group, Known, Region, Shown, Template, Value
 from cutile.ir.terms import POISON, Const, Dict, Leaf, Range, Record, Static, Term, Tuple, Unusable, describe
+from cutile.spans import Span
 from cutile.types import ArrayType, LeafType
 
 LOOP = "a loop"

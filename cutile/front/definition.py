@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterator, Sequence
 
 from cutile._support.structs import cached, structure
-from cutile.errors import SourceFile, Span
+from cutile.spans import SourceFile, Span
 
 
 @structure(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from cutile._support.structs import structure
-from cutile.errors import Span, TileError, TileSyntaxError, TileTypeError
+from cutile.errors import TileError, TileSyntaxError, TileTypeError
 from cutile.front import repeated_ops
 from cutile.front.advice import nearest
 from cutile.front.context import Context
@@ -19,6 +19,7 @@ from cutile.front.scope import Scope
 from cutile.ir.terms import POISON, Term, Tuple, any_poisoned
 from cutile.ops._constants import const_term
 from cutile.ops._op import PURE, REDUCTION, SCAN, OpDef
+from cutile.spans import Span
 
 # The dtype in the help of a call without one, and what the call means, where they are not float32 and plain.
 _CALLS_WITH_DTYPE = {"arange": ("int32", ", which counts from 0 to size - 1")}

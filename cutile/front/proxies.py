@@ -17,11 +17,12 @@ import numpy as np
 
 from cutile._support.structs import cached
 from cutile.dtypes import DType
-from cutile.errors import TileTypeError, declares
+from cutile.errors import TileTypeError
 from cutile.front.sizes import sizes_of
 from cutile.ir.terms import Leaf
 from cutile.ops import arithmetic, views
 from cutile.ops._op import EAGER, Documented, OpDef, meaning_doc, methods
+from cutile.tracebacks import declares
 
 
 class Evaluator:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 
 from cutile._support.structs import replace, structure
-from cutile.errors import Span
 from cutile.front.closures import free_names
 from cutile.front.context import CALL_LIMIT, Context
 from cutile.front.scope import Scope, home_of
 from cutile.ir.nodes import Bind, For, Frame, Group, If, Node, Op, Region, Template, Value, While
 from cutile.ir.terms import Closure, Const, Leaf, Record, Static, Term, Tuple, number_key
+from cutile.spans import Span
 
 HEIGHT = 20  # most calls in calls inside a body that is copied
 

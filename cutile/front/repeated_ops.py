@@ -13,11 +13,11 @@ from types import EllipsisType, NoneType
 
 from cutile._support.structs import structure
 from cutile.dtypes import DType
-from cutile.errors import Span
 from cutile.front.context import Context
 from cutile.ir.nodes import Node, Op, Value
 from cutile.ir.terms import Const, Leaf, PySlice, Static, Term, Tuple, number_key
 from cutile.ops._op import HOST, OpDef
+from cutile.spans import Span
 from cutile.types import LeafType
 
 Template = int | Term | tuple  # the number of a value, a constant, or a tuple of these

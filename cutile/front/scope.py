@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from cutile._support.structs import field, structure
-from cutile.errors import Span
 from cutile.front.definition import Definition
 from cutile.ir.nodes import Region, Return
 from cutile.ir.terms import Term
+from cutile.spans import Span
 
 
 @structure(slots=True, eq=False)

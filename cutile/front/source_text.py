@@ -23,10 +23,11 @@ from collections.abc import Iterator, Sequence
 from importlib.machinery import SourceFileLoader
 
 from cutile._support.structs import cached, structure
-from cutile.errors import SourceFile, TileSyntaxError
+from cutile.errors import TileSyntaxError
 from cutile.front.definition import Definition, parameter_names
 from cutile.front.syntax_warnings import silent, warns
 from cutile.ir.recursion import compiled
+from cutile.spans import SourceFile
 
 # ------------------------------------------------------------------ what is remembered
 

@@ -19,7 +19,6 @@ import numpy as np
 
 from cutile._support.structs import structure
 from cutile.errors import (
-    Span,
     StaticException,
     TileError,
     TileStaticAssertionError,
@@ -57,6 +56,7 @@ from cutile.ir.terms import (
 from cutile.ops import arithmetic, bits
 from cutile.ops._constants import const_term
 from cutile.ops._op import EAGER, OpDef
+from cutile.spans import Span
 
 ITEM_LIMIT = 1000  # items of a static_iter [SEVAL-7]
 FRAMES_SHOWN = 6  # innermost Python functions that an error in a static construct lists

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Sequence
 
 from cutile.dtypes import DType, bool_, promote
-from cutile.errors import Span, TileError, TileTypeError
+from cutile.errors import TileError, TileTypeError
 from cutile.ir.build import Builder
 from cutile.ir.leaves import leaves, rebuild
 from cutile.ir.nodes import Value
@@ -43,6 +43,7 @@ from cutile.ir.terms import (
     parts_of,
 )
 from cutile.ops._promotion import cast, common_dtype, value_of
+from cutile.spans import Span
 from cutile.types import LeafType, TileType
 
 

@@ -7,12 +7,12 @@ from typing import Any, NoReturn
 
 from cutile._support.opaque import opaque
 from cutile._support.structs import structure
-from cutile.errors import declares
 from cutile.functions import options
 from cutile.functions.factory import Factory
 from cutile.functions.tile_function import TileFunction
 from cutile.functions.tuned import Settings, Tuned, configurations
 from cutile.runtime.kernel import Kernel
+from cutile.tracebacks import declares
 
 
 @structure(frozen=True)

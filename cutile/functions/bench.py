@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from cutile._support.opaque import opaque
-from cutile.errors import for_callers
 from cutile.functions import options
 from cutile.functions.entry import OUTSIDE
+from cutile.tracebacks import for_callers
 
 STATISTICS: dict[str, Callable[[np.ndarray], float]] = {"median": np.median, "mean": np.mean, "min": np.min,
                                                         "max": np.max}

@@ -20,7 +20,7 @@ from cutile.compilation.array_spec import Sample, samples
 from cutile.compilation.calling_convention import CallingConvention
 from cutile.compilation.launch_signature import of_launch
 from cutile.compilation.signature import KernelSignature
-from cutile.errors import TileUnsupportedFeatureError, declares, for_callers, hidden, refusal
+from cutile.errors import TileUnsupportedFeatureError, refusal
 from cutile.front.source_text import definition_of
 from cutile.functions import accepted, options, stored
 from cutile.functions.binding import MISSING, Bound, bind, planned
@@ -28,6 +28,7 @@ from cutile.functions.stages import STAGES, Compilation
 from cutile.gpu.cubin_resources import Resources, blocks_held, read
 from cutile.gpu.target import Target, parse_target
 from cutile.runtime.kernel import Kernel
+from cutile.tracebacks import declares, for_callers, hidden
 
 if TYPE_CHECKING:
     from cutile.functions.tile_function import TileFunction

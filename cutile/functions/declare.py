@@ -7,13 +7,13 @@ import inspect
 from typing import Any
 
 from cutile._support.opaque import opaque
-from cutile.errors import declares
 from cutile.functions import options
 from cutile.functions.out import Out
 from cutile.functions.rules import nearest
 from cutile.functions.tile_function import TileFunction
 from cutile.runtime.annotations import specs_of
 from cutile.runtime.kernel import Kernel
+from cutile.tracebacks import declares
 
 KEYWORDS = ("grid", "out", "hints", "defaults", "name", "target", "checks")
 KINDS = {"hints": options.BY_NAME, "defaults": options.BY_NAME, "name": options.TEXT, "checks": options.SWITCH,

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from cutile._support.opaque import opaque
 from cutile._support.structs import structure
-from cutile.errors import hidden
 from cutile.functions import libraries
 from cutile.functions.binding import REQUIRED
 from cutile.runtime import launch as launching
 from cutile.runtime import launch_cache
+from cutile.tracebacks import hidden
 
 if TYPE_CHECKING:
     from cutile.functions.tile_function import TileFunction

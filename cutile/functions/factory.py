@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, NoReturn
 
 from cutile._support.lru import LruDict
 from cutile.dtypes import DType
-from cutile.errors import declares
 from cutile.functions.tile_function import TileFunction
 from cutile.runtime.kernel import Kernel
+from cutile.tracebacks import declares
 
 LIMIT = 1000  # functions that a factory keeps
 

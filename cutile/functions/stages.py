@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from cutile import settings
 from cutile.compilation.constraints import ParameterConstraint
-from cutile.errors import lines_of
 from cutile.front.program import type_kernel
 from cutile.gpu.target import Target
 from cutile.ir.nodes import Frame
@@ -18,6 +17,7 @@ from cutile.ir.nodes import Kernel as Program
 from cutile.ir.text import to_text
 from cutile.ir.walk import walk
 from cutile.runtime.kernel import Kernel, typed
+from cutile.spans import lines_of
 
 
 class Compilation:

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cutile.analysis.aliasing import all_writes, first_writes, only_updates
-from cutile.errors import TileTypeError, refusal, warn
+from cutile.errors import TileTypeError, refusal
 from cutile.front.source_text import definition_of
 from cutile.functions.out import LAST, Output
 from cutile.functions.placement import decorator, why
 from cutile.ir.nodes import Kernel as Program
 from cutile.ir.nodes import Op
+from cutile.tracebacks import warn
 
 if TYPE_CHECKING:
     from cutile.functions.binding import Bound

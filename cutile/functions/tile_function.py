@@ -15,7 +15,7 @@ from cutile._support import float_mode
 from cutile._support.lru import LruDict
 from cutile._support.opaque import opaque
 from cutile._support.structs import cached
-from cutile.errors import TileError, declares, for_callers, for_users, hidden, is_for_users, refusal, warn
+from cutile.errors import TileError, is_for_users, refusal
 from cutile.functions import argument_kinds, libraries, stored
 from cutile.functions.binding import MISSING, REQUIRED, Bound, Planned, bind, check_given, planned
 from cutile.functions.entry import OUTSIDE, Tracer, entry, entry_in_c, traced_entry, uses_itself
@@ -25,6 +25,7 @@ from cutile.functions.rules import Rule, nearest, of_function, of_sizes
 from cutile.runtime import launch as launching
 from cutile.runtime import launch_cache
 from cutile.runtime.kernel import Kernel
+from cutile.tracebacks import declares, for_callers, for_users, hidden, warn
 
 LIMIT = 1000  # sizes and dtypes for which a function keeps what a call does
 _functions: weakref.WeakSet[TileFunction] = weakref.WeakSet()

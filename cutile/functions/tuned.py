@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from cutile._support.lru import LruDict
 from cutile._support.opaque import opaque
 from cutile._support.structs import structure
-from cutile.errors import declares, for_callers, is_refusal, refusal, warn
+from cutile.errors import is_refusal, refusal
 from cutile.functions import libraries, options
 from cutile.functions.binding import bind
 from cutile.functions.entry import OUTSIDE
@@ -21,6 +21,7 @@ from cutile.functions.rules import nearest, of_function
 from cutile.functions.tile_function import TileFunction
 from cutile.functions.tuning_key import HINTS, TuningKey, check_names, key_of
 from cutile.functions.tuning_store import Store, Tuning
+from cutile.tracebacks import declares, for_callers, warn
 
 LIMIT = 1000  # kinds of arguments for which a function keeps what a call does
 Config = dict[str, Any]

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from cutile import settings
-from cutile.errors import lines_of
 from cutile.gpu.target import Target
 from cutile.ir import nodes
 from cutile.ir.text import to_text
+from cutile.spans import lines_of
 
 # The sources of this package that decide how typed IR becomes bytecode.
 _SOURCES = ("dtypes.py", "types.py", "ir", "ops", "analysis", "passes", "gpu")

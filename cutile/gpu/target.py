@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from cutile import dtypes
 from cutile._support.structs import structure
 from cutile.dtypes import DType
-from cutile.errors import Span, TileUnsupportedFeatureError
+from cutile.errors import TileUnsupportedFeatureError
+from cutile.spans import Span
 
 if TYPE_CHECKING:
     from cutile.gpu.tileir import types as ty

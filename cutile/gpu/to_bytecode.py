@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cutile.errors import Span
 from cutile.gpu.target import ARCHITECTURES, Target, check_version, parse_target
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.builder import Module
@@ -15,6 +14,7 @@ from cutile.gpu.tileir.lower import lower
 from cutile.gpu.tileir.operations import HINT_SINCE, HINTS_FREE
 from cutile.ir.nodes import Kernel, Op
 from cutile.ir.walk import walk
+from cutile.spans import Span
 
 # Compiler options of a kernel that are part of the bytecode, with their names in it. opt_level is a flag of the
 # assembler instead.

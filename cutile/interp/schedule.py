@@ -17,7 +17,7 @@ from cutile._support.structs import replace, structure
 from cutile.analysis.aliasing import written_params
 from cutile.analysis.spin_wait import waiting_loops
 from cutile.dtypes import info
-from cutile.errors import TileRecursionError, in_package
+from cutile.errors import TileRecursionError
 from cutile.interp import debugger
 from cutile.interp.codegen.emit import EmittedCode, is_breakpoint
 from cutile.interp.exec.capacity import MAX_BATCHED_AXES, check_sizes
@@ -27,6 +27,7 @@ from cutile.ops import debug
 from cutile.ops._combine import ufunc_of
 from cutile.ops._op import PRODUCT, REDUCTION, SCAN
 from cutile.passes.flatten_frames import flatten_some
+from cutile.tracebacks import in_package
 from cutile.types import ArrayType, ListType, RoundingMode, TileType
 
 if TYPE_CHECKING:

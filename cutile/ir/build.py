@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from cutile.errors import Span
 from cutile.ir.nodes import Node, Op, Region, Value
 from cutile.ir.terms import Term
+from cutile.spans import Span
 from cutile.types import LeafType
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from cutile._support.structs import field, structure
 from cutile.dtypes import DType, bool_
-from cutile.errors import Span, TileInternalError
+from cutile.errors import TileInternalError
 from cutile.ir.nodes import (
     TERMINATORS,
     Bind,
@@ -54,6 +54,7 @@ from cutile.ir.nodes import (
 )
 from cutile.ir.text import node_text, to_text
 from cutile.ir.walk import returns, shown_values, walk
+from cutile.spans import Span
 from cutile.types import ArrayType, LeafType, ListType, TileType, TokenType
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cutile._support.structs import field, structure
-from cutile.errors import Span
+from cutile.spans import Span
 from cutile.types import LeafType
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cutile.errors import Span
 from cutile.ir.nodes import (
     Bind,
     Break,
@@ -24,6 +23,7 @@ from cutile.ir.nodes import (
 )
 from cutile.ir.reader import Reader, Token
 from cutile.ir.walk import run_recursive
+from cutile.spans import Span
 from cutile.types import LeafType
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import Any, NoReturn, TypeVar
 from cutile import types
 from cutile._support.structs import structure
 from cutile.dtypes import BY_SHORT, DType, foreign_pointer_dtype, int32
-from cutile.errors import Span
 from cutile.ir.nodes import Group, Known, Shown, Template, Value
+from cutile.spans import Span
 from cutile.types import ArrayType, LeafType, ListType, TileType, TokenType
 
 T = TypeVar("T")

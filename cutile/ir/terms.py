@@ -15,8 +15,9 @@ from typing import Any
 
 from cutile._support.structs import field, structure
 from cutile.dtypes import DType
-from cutile.errors import Span, TileError
+from cutile.errors import TileError
 from cutile.ir.nodes import Value
+from cutile.spans import Span
 from cutile.types import ArrayType, ListType, PaddingMode, TileType, tile_type
 
 

@@ -26,7 +26,6 @@ from typing import Any
 
 from cutile._support.structs import replace
 from cutile.dtypes import INFO, DType
-from cutile.errors import Span
 from cutile.ir.nodes import (
     Bind,
     Break,
@@ -48,6 +47,7 @@ from cutile.ir.nodes import (
     Yield,
 )
 from cutile.ir.walk import rewrite
+from cutile.spans import Span
 
 BARE = re.compile(r"(?!(?:inf|nan)\Z)[^\W\d]\w*")  # a name that needs no quotes
 TERMINATOR_NAMES = {Yield: "yield", Break: "break", Continue: "continue", Return: "return"}

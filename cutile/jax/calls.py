@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cutile.errors import TileError, for_callers, for_users, refusal
+from cutile.errors import TileError, refusal
 from cutile.jax.description import Call, Reading, check_outputs, typed
 from cutile.jax.targets import register
 from cutile.runtime.kernel import Kernel
 from cutile.runtime.launch import no_kernel, padded_grid
+from cutile.tracebacks import for_callers, for_users
 
 
 @for_callers

@@ -12,12 +12,13 @@ import numpy as np
 
 from cutile.analysis.aliasing import all_writes, first_writes, only_updates
 from cutile.dtypes import INFO, from_foreign
-from cutile.errors import TileError, TileTypeError, declares, refusal
+from cutile.errors import TileError, TileTypeError, refusal
 from cutile.runtime.annotations import ParameterSpec
 from cutile.runtime.arguments import Argument
 from cutile.runtime.array_ref import ArrayRef
 from cutile.runtime.arrays import is_traced
 from cutile.runtime.kernel import Kernel, TypedProgram
+from cutile.tracebacks import declares
 
 ALIGNMENT = 16  # bytes: what the code relies on, and the handler tests
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from cutile.errors import for_callers, refusal
+from cutile.errors import refusal
 from cutile.runtime import gradients
+from cutile.tracebacks import for_callers
 
 
 def custom_vjp(function: Callable, backward: Callable, *, non_differentiable: Sequence[str] = ()) -> Callable:

@@ -16,9 +16,10 @@ from cutile._support import float_mode
 from cutile._support.lru import LruDict
 from cutile._support.structs import structure
 from cutile.dtypes import INFO, info, lowest
-from cutile.errors import TileError, for_users
+from cutile.errors import TileError
 from cutile.interp import CompiledKernel, HostLaunch
 from cutile.ir.nodes import Value
+from cutile.tracebacks import for_users
 
 LIMIT = 1000  # kernels that are kept; others are read from the program's text again
 

@@ -14,10 +14,11 @@ from jax.interpreters import ad, batching, mlir
 from jax.sharding import NamedSharding, PartitionSpec
 
 from cutile import settings
-from cutile.errors import TileError, for_users
+from cutile.errors import TileError
 from cutile.jax import attributes, callback
 from cutile.jax.description import Call, InputOutput, OutputPlaceholder
 from cutile.jax.targets import TARGET, handlers
+from cutile.tracebacks import for_users
 
 LIMIT = 1000  # calls outside of jax.jit whose programs are kept
 

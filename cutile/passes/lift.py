@@ -19,7 +19,7 @@ from typing import Any
 
 from cutile._support.structs import field, replace, structure
 from cutile.dtypes import DType, bool_, info, int32, int_range
-from cutile.errors import Span, TileInternalError
+from cutile.errors import TileInternalError
 from cutile.ir.build import Builder
 from cutile.ir.nodes import (
     Bind,
@@ -44,6 +44,7 @@ from cutile.ops._op import ATOMIC, PURE, READ, OpDef
 from cutile.ops.elementwise import elementwise
 from cutile.passes.flatten_frames import flatten_frames
 from cutile.passes.structured_exits import has_break
+from cutile.spans import Span
 from cutile.types import TileType
 
 Mask = Value | None  # a bool tile: which elements are somewhere; None: all for which the function runs

@@ -12,11 +12,12 @@ from typing import Any
 
 from cutile._support.structs import replace
 from cutile.dtypes import bool_, info
-from cutile.errors import Span, TileUnsupportedFeatureError
+from cutile.errors import TileUnsupportedFeatureError
 from cutile.ir.nodes import TERMINATORS, Break, Continue, For, If, Kernel, Node, Op, Region, Return, Value, While, Yield
 from cutile.ir.walk import holders, mapped, run_recursive, walk
 from cutile.ops import create
 from cutile.ops._constants import encode
+from cutile.spans import Span
 from cutile.types import LeafType, TileType
 
 FLAG = TileType(bool_)

@@ -12,7 +12,7 @@ import numpy as np
 
 from cutile._support.notebook import cell_name
 from cutile.analysis.gpus import GPUS
-from cutile.errors import Span, TileSanitizerError, lines_of
+from cutile.errors import TileSanitizerError
 from cutile.interp.profile.report import operations
 from cutile.interp.traces.elements import Numbering
 from cutile.ir.nodes import Frame, Kernel
@@ -22,6 +22,7 @@ from cutile.pictures.cells import Cells
 from cutile.pictures.form import VERSION
 from cutile.pictures.record import AccessTotals, Recorder, item_bytes
 from cutile.pictures.trace import Trace
+from cutile.spans import Span, lines_of
 from cutile.types import PaddingMode
 
 CELLS, ARRAY_CELLS = 1 << 17, 4096  # most cells of all arrays together, and of one

@@ -10,7 +10,6 @@ import numpy as np
 
 from cutile._support.structs import field, structure
 from cutile.analysis.access import Access
-from cutile.errors import Span
 from cutile.interp import tile_text
 from cutile.interp.exec.block_set import BlockSet, Dim3
 from cutile.interp.memory.array_view import ArrayView
@@ -23,6 +22,7 @@ from cutile.interp.traces.watchers import Stretch, Watcher
 from cutile.ir.nodes import Kernel, Op
 from cutile.ops._op import ELEMENTS, READ, TILES, WRITE
 from cutile.pictures.cells import Cells
+from cutile.spans import Span
 from cutile.types import TileType
 
 MOST_ELEMENTS = 1 << 26  # of all arrays of a launch together, since each has counts

@@ -7,10 +7,11 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, SupportsIndex
 
-from cutile.errors import for_users, hidden, is_for_users
+from cutile.errors import is_for_users
 from cutile.pictures import html
 from cutile.pictures.data import data
 from cutile.pictures.trace import trace
+from cutile.tracebacks import for_users, hidden
 
 __tracebackhide__ = hidden
 

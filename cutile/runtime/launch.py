@@ -12,10 +12,11 @@ from cutile import settings
 from cutile._support import float_mode
 from cutile._support.float_mode import LESS, MORE, TINY
 from cutile._support.opaque import opaque
-from cutile.errors import for_users, hidden, is_for_users, refusal
+from cutile.errors import is_for_users, refusal
 from cutile.ir.terms import to_builtin
 from cutile.runtime import launch_cache, launch_plan
 from cutile.runtime.kernel import Kernel
+from cutile.tracebacks import for_users, hidden
 
 GRID_LIMIT = 2**24 - 1  # blocks along one axis [LAUNCH-3]
 

@@ -13,7 +13,7 @@ from cutile._support import float_mode
 from cutile._support.opaque import opaque
 from cutile.analysis.aliasing import written_params
 from cutile.dtypes import int32, int64
-from cutile.errors import for_users, hidden, is_for_users
+from cutile.errors import is_for_users
 from cutile.runtime import autograd, launch_cache, launch_plan
 from cutile.runtime.annotations import ParameterSpec
 from cutile.runtime.array_ref import ADDRESS, ArrayRef, ref_of
@@ -21,6 +21,7 @@ from cutile.runtime.arrays import type_name
 from cutile.runtime.kernel import Kernel
 from cutile.runtime.launch import no_kernel, padded_grid
 from cutile.runtime.launch_key import read
+from cutile.tracebacks import for_users, hidden
 
 _WHY = ("a prepared launch runs a kernel on the memory of its arguments, and traced tensors have none; import "
         "cutile.torch and call ct.launch or a function by ct.jit, which become operators of the graph")

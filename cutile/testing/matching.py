@@ -10,13 +10,14 @@ import numpy as np
 from cutile import settings
 from cutile._support.opaque import opaque
 from cutile._support.structs import structure
-from cutile.errors import for_callers, refusal
+from cutile.errors import refusal
 from cutile.functions import libraries, options
 from cutile.functions.entry import OUTSIDE
 from cutile.functions.profiling import copied_to_host, resolved
 from cutile.functions.reference import result_of
 from cutile.functions.tuning_check import Outputs, copies, elements, in_order, on_host, outcome_of, referred
 from cutile.runtime.launch import launch
+from cutile.tracebacks import for_callers
 
 if TYPE_CHECKING:
     from cutile.bounds.walk import Lost

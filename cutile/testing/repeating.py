@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from cutile._support.opaque import opaque
-from cutile.errors import for_callers, refusal
+from cutile.errors import refusal
 from cutile.functions import libraries, options
 from cutile.functions.binding import read_array
 from cutile.functions.entry import OUTSIDE
 from cutile.functions.tuning_check import copies, on_host
 from cutile.runtime.turn_schedule import schedule
+from cutile.tracebacks import for_callers
 
 _KINDS = {"f": options.FUNCTION, "args": options.ARGUMENTS, "named": options.BY_NAME, "repeats": options.COUNT}
 

@@ -9,7 +9,7 @@ import torch
 from torch.autograd import forward_ad
 from torch.fx import Proxy
 
-from cutile.errors import TileTypeError, refusal, warn
+from cutile.errors import TileTypeError, refusal
 from cutile.functions import options
 from cutile.functions.argument_kinds import check_constant
 from cutile.functions.factory import Factory
@@ -21,6 +21,7 @@ from cutile.runtime.kernel import Kernel
 from cutile.torch import gradients, results
 from cutile.torch.exporting import warn_of_main
 from cutile.torch.schema import is_tensor, schema
+from cutile.tracebacks import warn
 
 _TAGS: options.Kind = (lambda x: not isinstance(x, str) and all(isinstance(t, torch.Tag) for t in x)), (
     "a tuple of tags, such as (torch.Tag.pointwise,)")

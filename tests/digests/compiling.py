@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from cutile.compilation.launch_signature import of_launch
-from cutile.errors import Span
 from cutile.gpu import to_bytecode as compiling
 from cutile.gpu.facts import of_parameters
 from cutile.gpu.target import ARCHITECTURES
 from cutile.gpu.tileir.builder import Module
 from cutile.ir.nodes import Kernel
 from cutile.ir.text import to_text
+from cutile.spans import Span
 
 TARGETS = (None, *(f"sm_{n}" for n in ARCHITECTURES))
 VERSIONS = ("13.1", "13.2", "13.3", "13.4")

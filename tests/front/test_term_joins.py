@@ -3,7 +3,6 @@ import dataclasses
 import pytest
 
 from cutile.dtypes import float32, int32
-from cutile.errors import Span
 from cutile.front.closures import Captured, Level
 from cutile.front.source_text import definition_of
 from cutile.front.term_joins import Join, conflict, meets, same_structure, type_text, versus
@@ -29,6 +28,7 @@ from cutile.ir.terms import (
     View,
 )
 from cutile.ops._constants import loose, strict
+from cutile.spans import Span
 from cutile.types import ArrayType, PaddingMode, TileType
 
 SPAN = Span("k.py", 1, 0, 1, 1, "k")

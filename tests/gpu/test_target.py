@@ -1,10 +1,11 @@
 import pytest
 
 from cutile import dtypes
-from cutile.errors import Span, TileUnsupportedFeatureError
+from cutile.errors import TileUnsupportedFeatureError
 from cutile.gpu import target
 from cutile.gpu.target import ARCHITECTURES, Target, check, check_version, of_device, parse_target, supports
 from cutile.gpu.tileir import types as ty
+from cutile.spans import Span
 
 LOC = Span("k.py", 3, 4, 3, 9, "k")
 

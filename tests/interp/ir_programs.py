@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from random import Random
 
 from cutile.dtypes import bool_, int32
-from cutile.errors import Span
 from cutile.ir.nodes import (
     Bind,
     Break,
@@ -24,6 +23,7 @@ from cutile.ir.nodes import (
     Yield,
 )
 from cutile.ops import arithmetic, compare, create, debug, grid, reduce, shape
+from cutile.spans import Span
 from cutile.types import TileType
 
 I32, B1, PAIR = TileType(int32), TileType(bool_), TileType(int32, (2,))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from random import Random
 
 from cutile.dtypes import bool_, float32, int32
-from cutile.errors import Span
 from cutile.ir.nodes import (
     Bind,
     Break,
@@ -25,6 +24,7 @@ from cutile.ir.nodes import (
     Yield,
 )
 from cutile.ops import arithmetic, compare, create, reduce, shape
+from cutile.spans import Span
 from cutile.types import ArrayType, ListType, RoundingMode, TileType
 
 I32, B1, F32 = TileType(int32), TileType(bool_), TileType(float32, (4,))

@@ -3,10 +3,10 @@
 import pytest
 
 from cutile.dtypes import float32, int32
-from cutile.errors import Span
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Op, Region, Value, Yield
 from cutile.ops import arithmetic, memory, reduce
+from cutile.spans import Span
 from cutile.types import ArrayType, TileType
 
 A, B = Span("a.py", 1, 0, 1, 5, "f"), Span("a.py", 2, 0, 2, 5, "f")

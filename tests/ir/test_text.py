@@ -9,12 +9,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cutile.dtypes import NUMERIC, float32, foreign_pointer_dtype, int64
-from cutile.errors import Span
 from cutile.ir.nodes import Frame, Kernel, Op, Region, Return, Value
 from cutile.ir.reader import IRSyntaxError
 from cutile.ir.text import literal, parse, to_text
 from cutile.ir.walk import walk
 from cutile.ops import create
+from cutile.spans import Span
 from cutile.types import (
     ArrayType,
     ListType,

@@ -10,12 +10,12 @@ from fractions import Fraction
 import numpy as np
 
 from cutile.dtypes import DType, info
-from cutile.errors import Span
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Value
 from cutile.ir.terms import Const, Leaf, Static, Term, Tuple
 from cutile.ops._constants import carry, const_term, evaluate, strict
 from cutile.ops._op import OpDef, Sig
+from cutile.spans import Span
 from cutile.types import ArrayType, TileType
 
 SPAN = Span("kernel.py", 1, 0, 1, 1, "kernel")

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 import cutile as ct
 from cutile.dtypes import float32
-from cutile.errors import Span
 from cutile.ir.check import check
 from cutile.ir.nodes import Bind, Frame, Kernel, Op, Region, Return, Value
 from cutile.ir.text import parse, to_text
 from cutile.ir.walk import walk
 from cutile.ops import arithmetic
 from cutile.passes.fma import fma
+from cutile.spans import Span
 from cutile.types import TileType
 from tests.front.compiling import A1, F32, I32, typed
 

@@ -48,7 +48,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from cutile.errors import Span, TileInternalError, TileUnsupportedFeatureError
+from cutile.errors import TileInternalError, TileUnsupportedFeatureError
 from cutile.gpu.tileir import number_bits
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.bytecode_writer import encode
@@ -69,6 +69,7 @@ from cutile.gpu.tileir.module import (
     Value,
 )
 from cutile.gpu.tileir.operations import ENUM_SINCE, OPS, Attr, Operand, Spec
+from cutile.spans import Span
 
 __all__ = ["Module", "EntryHandle", "Builder", "OpenRegion", "If", "DivBy", "Bounded", "SameElements", "Value"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from cutile.errors import Span
 from cutile.gpu.tileir import debuginfo as di
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.bytecode_cursor import Cursor, MalformedBytecode, sections, table
@@ -29,6 +28,7 @@ from cutile.gpu.tileir.module import (
 )
 from cutile.gpu.tileir.operations import BY_OPCODE, ENUMS, Attr, Spec
 from cutile.ir.recursion import recursive
+from cutile.spans import Span
 
 
 class TablesReader:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cutile.errors import Span, TileUnsupportedFeatureError
+from cutile.errors import TileUnsupportedFeatureError
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.module import Bounded, Constant, DivBy, Hints, Identity, SameElements, Value
 from cutile.gpu.tileir.operations import ENUMS, HINT_SINCE, HINTS_FREE, Attr
+from cutile.spans import Span
 
 # How a named rule gives the type of a result: from the first operand.
 RESULT_RULES: dict[str, Callable[[Value], ty.Type]] = {

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from cutile.errors import Span
 from cutile.gpu.tileir.encoding import PADDING, table, varint
+from cutile.spans import Span
 
 COMPILE_UNIT, FILE, LEXICAL_BLOCK, LOC, SUBPROGRAM, CALL_SITE = 1, 2, 3, 4, 5, 6
 UNKNOWN = 0  # the number of "no position", which is in no table

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from cutile.errors import Span
+from cutile.spans import Span
 
 _ERROR = re.compile(r"\berror: (.*)")
 _POSITION = re.compile(r'loc\("((?:[^"\\]|\\.)*)":(\d+):(\d+)\)'

@@ -33,7 +33,7 @@ from cutile.analysis.access import Access, accesses
 from cutile.analysis.divisibility import divisibility
 from cutile.analysis.tokens import Key
 from cutile.dtypes import DType, float4_e2m1fn
-from cutile.errors import Span, TileError, TileInternalError, TileUnsupportedFeatureError
+from cutile.errors import TileError, TileInternalError, TileUnsupportedFeatureError
 from cutile.gpu import target as targets
 from cutile.gpu.aligned_slices import aligned_slices
 from cutile.gpu.hints import choose_hints
@@ -62,6 +62,7 @@ from cutile.passes.relaxed_atomic import relaxed_atomic
 from cutile.passes.shared_division import shared_division
 from cutile.passes.short_reduction import short_reduction
 from cutile.passes.structured_exits import has_break, structured_exits
+from cutile.spans import Span
 from cutile.types import ListType, TileType
 
 IN_BOUNDS_SINCE = OPS["load_view_tko"].attr("inbounds").since

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cutile._support.structs import field, structure
-from cutile.errors import Span
 from cutile.gpu.tileir.operations import Spec
 from cutile.gpu.tileir.types import Function, Tile, Type
+from cutile.spans import Span
 
 
 @structure(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from cutile import settings
-from cutile.errors import Span, TileCompilerExecutionError, TileCompilerTimeoutError
+from cutile.errors import TileCompilerExecutionError, TileCompilerTimeoutError
 from cutile.gpu.find_tileiras import Tool, find_tool
 from cutile.gpu.process import Outcome, run
 from cutile.gpu.target import Target, parse_target
@@ -30,6 +30,7 @@ from cutile.gpu.tileir.bytecode_writer import encode
 from cutile.gpu.tileir.diagnostics import first_error, location
 from cutile.gpu.tileir.module import TileModule
 from cutile.gpu.tileir.work_folder import work_folder
+from cutile.spans import Span
 
 # ------------------------------------------------------------------ what it is
 

@@ -18,7 +18,6 @@ import numpy as np
 
 from cutile.analysis.affine import AffineIndex
 from cutile.dtypes import float32, info
-from cutile.errors import Span
 from cutile.interp.codegen.batch_analysis import batch_facts, block_function
 from cutile.interp.codegen.batch_unit import Unit, rank_of, ranks_of
 from cutile.interp.codegen.emit import (
@@ -67,6 +66,7 @@ from cutile.ir.recursion import recursive
 from cutile.ops import _layout, _numeric
 from cutile.ops._combine import ufunc_of
 from cutile.ops._promotion import broadcastable_to
+from cutile.spans import Span
 
 # Locals of emitted functions: the blocks that go on, the outcome of a node, the tile of an array to write to.
 NARROWER, OUT, TARGET = ".next", ".out", ".target"

@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
 from cutile.dtypes import info
-from cutile.errors import Span
 from cutile.interp.codegen.copy_propagation import is_temp, propagate_copies
 from cutile.interp.codegen.emit import BLOCK, CTX, EmittedCode, Liveness, breakpoint_call, is_breakpoint, meaning_call
 from cutile.interp.codegen.py_ast import (
@@ -48,6 +47,7 @@ from cutile.ir.nodes import TERMINATORS, Kernel, Node, Op, Region, Template, Val
 from cutile.ir.recursion import recursive
 from cutile.ops import create, shape
 from cutile.ops.elementwise import elementwise
+from cutile.spans import Span
 from cutile.types import TileType
 
 CALLS_PER_CHECK = 64  # nested calls after which running code may continue in a further thread

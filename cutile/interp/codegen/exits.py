@@ -5,10 +5,10 @@ an exit record, a list to which the blocks that leave are appended.
 from __future__ import annotations
 
 from cutile._support.structs import structure
-from cutile.errors import Span
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Node, Op, Region, regions_of
 from cutile.ir.walk import regions
+from cutile.spans import Span
 
 NO_EXITS: frozenset[str] = frozenset()
 _WITHOUT_EXITS = (Op, ir.Bind, ir.Frame)

@@ -18,7 +18,7 @@ import ast
 import functools
 from collections.abc import Iterable, Sequence
 
-from cutile.errors import Span, line_of
+from cutile.spans import Span, line_of
 
 Position = tuple[int, int, int, int]  # line, column, end line, end column
 NO_POSITION: Position = (-1, -1, -1, -1)

@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
-from cutile.errors import Span
 from cutile.interp.codegen.batch_analysis import BatchFacts, block_function
 from cutile.interp.codegen.emit import Liveness
 from cutile.ir.nodes import Bind, Frame, Node, Op, Region, Return, Value
 from cutile.ir.terms import number_key
 from cutile.ir.walk import regions
 from cutile.ops._op import HOST
+from cutile.spans import Span
 
 
 def same_frames(root: Region, facts: BatchFacts, liveness: Liveness, threaded: Callable[[Region], bool]) -> dict[

@@ -17,9 +17,10 @@ from math import prod
 
 import numpy as np
 
-from cutile.errors import Span, TileAssertionError
+from cutile.errors import TileAssertionError
 from cutile.interp.memory.strided_index import INDEX, StridedIndex
 from cutile.ops._op import Sig
+from cutile.spans import Span
 from cutile.types import TileType
 
 Dim3 = tuple[int, int, int]  # along the grid axes: the coordinates of a block, or an extent

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from types import TracebackType
 
-from cutile.errors import Span, TileUnsupportedFeatureError
+from cutile.errors import TileUnsupportedFeatureError
 from cutile.interp.codegen.emit import CTX
 from cutile.ir.nodes import Node
+from cutile.spans import Span
 from cutile.types import LeafType, TileType
 
 MAX_ELEMENTS = 1 << 59  # of a tile: NumPy counts the bytes of an array in 63 bits, and an element may take 8

@@ -17,10 +17,11 @@ from itertools import repeat
 import numpy as np
 
 from cutile._support.structs import structure
-from cutile.errors import Span, TileStepLimitError, TileValueError
+from cutile.errors import TileStepLimitError, TileValueError
 from cutile.interp.exec.block_set import BlockSet, Widened, widen
 from cutile.interp.exec.merge import Part, Rank, merge, narrow
 from cutile.ops._combine import InOneCall
+from cutile.spans import Span
 
 
 @structure(slots=True)

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
-from cutile.errors import Span
+from cutile.spans import Span
 
 Dim3 = tuple[int, int, int]  # the coordinates of a block
 

@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 
-from cutile.errors import Span, TileAssertionError, TileDeadlockError
+from cutile.errors import TileAssertionError, TileDeadlockError
 from cutile.interp.exec.block_set import Dim3 as Coordinates
 from cutile.interp.exec.block_set import Launch, Turn
 from cutile.interp.exec.turn_order import TurnOrder
 from cutile.interp.progress_bar import Progress
 from cutile.interp.show import Tile
+from cutile.spans import Span
 
 RESIDENT = 512  # blocks that have begun; more begin, in order, when some have finished or all of them are parked
 PATIENCE = 50_000  # iterations of waiting loops, of all blocks, without a change of memory

@@ -14,13 +14,13 @@ from cutile._support.locks import Lock
 from cutile._support.structs import field, structure
 from cutile.analysis.access import Access
 from cutile.analysis.cost import Work
-from cutile.errors import Span
 from cutile.interp.exec.block_set import BlockSet
 from cutile.interp.sanitize.reach import Place
 from cutile.interp.traces.elements import reached
 from cutile.interp.traces.watchers import Stretch, Watcher
 from cutile.ir.nodes import Kernel
 from cutile.ops._op import READ, WRITE
+from cutile.spans import Span
 
 Line = tuple[tuple[str, str, int], ...]  # (function, file, line) of the kernel and of each call up to the line
 

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cutile.analysis.cost import Work
-from cutile.errors import line_of
 from cutile.interp.profile.lines import Cost, KernelProfile, Line
+from cutile.spans import line_of
 
 WIDTH = 160  # columns of a table that is not on a terminal
 PREFIXES = ("", "K", "M", "G", "T", "P")

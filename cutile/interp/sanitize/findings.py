@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from cutile._support.structs import structure
-from cutile.errors import Span, TileSanitizerError
+from cutile.errors import TileSanitizerError
 from cutile.interp.exec.block_set import BlockSet, Dim3, Launch
 from cutile.interp.sanitize.sites import Site
+from cutile.spans import Span
 
 SHOWN = 10  # findings that the error of a launch lists at most; the rest is counted
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from cutile._support.structs import structure
 from cutile.analysis.access import Access, Item, accesses, array_paths
-from cutile.errors import Span, lines_of
 from cutile.interp.exec.block_set import BlockSet
 from cutile.interp.memory.array import Array
 from cutile.interp.memory.array_view import ArrayView
@@ -16,6 +15,7 @@ from cutile.interp.memory.foreign_view import ForeignView
 from cutile.interp.memory.per_block_array import PerBlockArray
 from cutile.ir.nodes import Bind, Group, Kernel, Op, Value
 from cutile.ops._op import HOST, OpDef
+from cutile.spans import Span, lines_of
 from cutile.types import TileType
 
 ITEM = "[…]"

@@ -11,13 +11,13 @@ import numpy as np
 from cutile._support.structs import replace, structure
 from cutile.analysis.access import Access, accesses
 from cutile.analysis.cost import Work, operations
-from cutile.errors import Span
 from cutile.interp.exec.block_set import BlockSet
 from cutile.interp.sanitize.reach import Place
 from cutile.interp.sanitize.sites import check_op
 from cutile.ir.nodes import Bind, For, Frame, If, Kernel, Node, Op, Region, Value, While, regions_of, uses_of
 from cutile.ir.walk import named_tiles, run_recursive, walk, with_regions
 from cutile.ops._op import PURE, Sig
+from cutile.spans import Span
 from cutile.types import TileType
 
 

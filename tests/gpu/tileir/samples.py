@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cutile.errors import Span
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.builder import Bounded, DivBy, Module, SameElements
 from cutile.gpu.tileir.types import f16, f32, i1, i8, i32, i64, ptr, tile
+from cutile.spans import Span
 
 F, N, L, B = tile(f32, (8,)), tile(i32, (8,)), tile(i64, (8,)), tile(i1, (8,))
 F2 = tile(f32, (4, 8))

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 
-from cutile.errors import Span, TileInternalError, TileUnsupportedFeatureError
+from cutile.errors import TileInternalError, TileUnsupportedFeatureError
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.builder import DivBy, Module
 from cutile.gpu.tileir.types import f32, i1, i32, ptr, tile
+from cutile.spans import Span
 from tests.gpu.tileir.samples import SAMPLES, Scene, add
 
 LOWERING_REFUSES = ("ftof.rz",)  # which casts may round how is not the builder's to know

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutile.errors import Span
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.bytecode_cursor import MalformedBytecode
 from cutile.gpu.tileir.bytecode_reader import decode
 from cutile.gpu.tileir.bytecode_writer import encode
 from cutile.gpu.tileir.module import Block, Operation
 from cutile.gpu.tileir.tileiras import disassemble
+from cutile.spans import Span
 from tests.gpu.tileir.samples import SAMPLES, Module, add, available, bytecode, vector_add
 from tests.gpu.tileir.tool import needs_tool
 

@@ -1,10 +1,10 @@
 import pytest
 
-from cutile.errors import Span
 from cutile.gpu.tileir import tileiras
 from cutile.gpu.tileir.builder import Module
 from cutile.gpu.tileir.bytecode_cursor import sections
 from cutile.gpu.tileir.bytecode_reader import decode
+from cutile.spans import Span
 from tests.gpu.tileir.samples import vector_add
 from tests.gpu.tileir.tool import needs_tool
 

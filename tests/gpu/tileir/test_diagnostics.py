@@ -1,7 +1,7 @@
 import pytest
 
-from cutile.errors import Span
 from cutile.gpu.tileir.diagnostics import errors, first_error, location
+from cutile.spans import Span
 
 SCOPE = ('#cuda_tile.di_subprogram<file = <"{file}" in "/u">, line = 3, name = "{name}", linkageName = "k", '
          'compileUnit = <file = <"{file}" in "/u">>, scopeLine = 3>')

@@ -12,7 +12,6 @@ import pytest
 
 from cutile import settings
 from cutile.errors import (
-    Span,
     TileCompilerExecutionError,
     TileCompilerTimeoutError,
     TileInternalError,
@@ -23,6 +22,7 @@ from cutile.gpu.tileir import tileiras
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.builder import Module
 from cutile.gpu.tileir.tileiras import Tool, assemble, compiler_timeout
+from cutile.spans import Span
 from tests.gpu.tileir.samples import add, available, vector_add
 from tests.gpu.tileir.tool import needs_tool
 from tests.patience import PATIENCE

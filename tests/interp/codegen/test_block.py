@@ -16,10 +16,10 @@ import pytest
 
 import cutile as ct
 from cutile import interp, settings
-from cutile.errors import Span
 from cutile.interp.codegen import py_ast
 from cutile.ir.nodes import Frame, Region, Return, Value
 from cutile.ops._op import OpDef
+from cutile.spans import Span
 from tests.interp.ir_programs import I32, Code
 
 # ------------------------------------------------------------------ kernels; tests count lines from their `def`

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cutile.errors import Span, TileStepLimitError, TileValueError
+from cutile.errors import TileStepLimitError, TileValueError
 from cutile.interp.exec import divergence
 from cutile.interp.exec.block_set import BlockGrid, Launch
 from cutile.interp.exec.divergence import MergePoint, RegionCode
+from cutile.spans import Span
 from tests.interp.block_sets import EXTENTS, grid, per_block, value
 
 SPAN = Span("<test>", 1, 0, 1, 1, "kernel")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import cutile as ct
-from cutile.errors import Span
 from cutile.interp.sanitize.sites import names_keyword
+from cutile.spans import Span
 from tests.front.compiling import cell
 from tests.interp.sanitize.planted import SCHEDULES, findings
 
