@@ -54,7 +54,6 @@ TESTED_ELSEWHERE = {
     "front/control_flow": ("front/test_stmt.py", "branches and returns are statements"),
     "front/functions": ("front/test_call.py", "functions are typed where they are called"),
     "functions/entry": ("functions/test_tile_function.py", "functions are called through it"),
-    "functions/rules": ("functions/test_out.py", "shapes and dtypes of outputs follow rules"),
     "functions/autotune": ("functions/test_tuned.py", "it makes the functions that are tested there"),
     "functions/tuning_inputs": ("functions/test_tuned.py", "searches measure on them"),
     "torch/schema": ("torch/test_operators.py", "operators have one"),

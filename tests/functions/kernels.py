@@ -1,6 +1,11 @@
-"""Kernels for tests of functions."""
+"""Kernels for tests of functions, functions of them, and arrays to call these with."""
+
+import numpy as np
 
 import cutile as ct
+
+X = np.random.default_rng(0).random((5, 12)).astype(np.float32)
+LINE = np.arange(10, dtype=np.float32)
 
 
 def unstored(y):
@@ -23,6 +28,12 @@ def power_of_two(n):
 
 softmax = ct.jit(softmax_kernel, grid="M", out=ct.Out("M N"), defaults={"TILE": lambda N: 1 << (N - 1).bit_length()},
                  name="softmax")
+
+
+def expected(x):
+    """What `softmax` gives for x."""
+    e = np.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
 
 
 @ct.kernel
