@@ -41,9 +41,9 @@ from cutile.compute.initial import FromMemory, Initial
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.values import INT64
 from cutile.compute.operators import Operator
-from cutile.compute.plans import Plan, for_user
+from cutile.compute.plans import Plan
 from cutile.compute.proxies import capabilities
-from cutile.compute.roles import COUNT, Role
+from cutile.compute.roles import COUNT, Role, read_roles
 from cutile.compute.value_types import Number, Struct
 from cutile.runtime.scratch import capability
 
@@ -125,6 +125,7 @@ class Algorithm:
         cls.plans = LruDict(KEPT)
         _plans.append(cls.plans)
         cls._readers = tuple(role.read for role in cls.takes.values())
+        cls._in_c = bytes(role.in_c for role in cls.takes.values())
 
     def __init__(self, options: tuple = (), compute_capability: Any = None, **made: Any):
         """`made`: the arguments of `make_…`. Later ones must be of their kinds."""
@@ -184,7 +185,7 @@ class Algorithm:
             plan, roots = self._plan(key, args, roots)
         plan.used = True
         if temp_storage is not None:
-            for_user(plan.run, args, roots, temp_storage, stream)
+            plan.run(args, roots, temp_storage, stream)
         return plan.nbytes
 
     def run_here(self, stream: Any, *args: Any) -> None:
@@ -194,7 +195,7 @@ class Algorithm:
         if plan is None:
             plan, roots = self._plan(key, args, roots)
         plan.used = True
-        for_user(plan.run_once, args, roots, stream)
+        plan.run_once(args, roots, stream)
 
     @classmethod
     def once(cls, options: tuple, stream: Any, *args: Any) -> None:
@@ -204,20 +205,16 @@ class Algorithm:
         if plan is None:
             plan, roots = cls(options)._plan(key, args, roots)
         plan.used = True
-        for_user(plan.run_once, args, roots, stream)
+        plan.run_once(args, roots, stream)
 
     # -------------------------------------------------------------- plans
 
     @classmethod
     def _read(cls, options: tuple, args: tuple) -> tuple[tuple | None, list]:
-        key: list = [options]
-        roots: list = []
         try:
-            for read, value in zip(cls._readers, args, strict=True):
-                read(value, key, roots)
+            return read_roles(cls._in_c, cls._readers, options, args)
         except Exception:  # `_plan` says what is wrong
             return None, []
-        return tuple(key), roots
 
     def _plan(self, key: tuple | None, args: tuple, roots: list) -> tuple[Plan, list]:
         """The plan for arguments that this object has not met, and their roots."""

@@ -21,13 +21,16 @@ NOWHERE = 1 << 20  # the address of arrays that stand for others
 
 
 ON_GPU: dict[type, Callable[[Any], Any] | None] = {}  # C code that reads tensors in GPU memory, by their class
+KINDS: dict[type, int] = {}  # how it reads them
 
 
 def read_in_c(value: Any) -> None:
     """Have C code read tensors of the class of `value` from now on, if it can."""
     cls = type(value)
     if find_reader(cls) is read_torch:
-        ON_GPU[cls] = reader_on_gpu(value)
+        ON_GPU[cls], kind = reader_on_gpu(value)
+        if kind is not None:
+            KINDS[cls] = kind
     elif cls in READERS:  # other libraries that are known
         ON_GPU[cls] = None
 

@@ -24,6 +24,7 @@ from cutile.compute.arrays import NOWHERE
 from cutile.compute.iterators.memory import ArrayIterator
 from cutile.compute.plans import Plan
 from cutile.compute.value_types import Number, storage
+from cutile.runtime.launch_cache import is_current
 from cutile.runtime.scratch import gpu, stream_handle
 
 INTEGERS = (ct.int8, ct.int16, ct.int32, ct.int64, ct.uint8, ct.uint16, ct.uint32, ct.uint64)
@@ -153,7 +154,9 @@ class Delegating(Algorithm):
         pieces = [it.state(n) for it, n in operands.values() if it is not None]
         there = {name: None if it is None else (storage(it.value_type), n) for name, (it, n) in operands.items()}
         calls = _Calls(self._maker(package), there, given, plan.device)
-        plan.call_on_stream(calls, [*pieces, plan.array(calls.nbytes(plan.addresses(pieces)), ct.uint8)])
+        nbytes = calls.nbytes(plan.places(pieces), plan.roots())
+        calls.places = plan.places([*pieces, plan.array(nbytes, ct.uint8)])
+        plan.step(calls)
         return True
 
     def _maker(self, package: ModuleType) -> Callable:
@@ -228,36 +231,47 @@ class _Array:
 
 
 class _Calls:
-    """Calls of an object of cuda.compute, of which each thread has its own: it is for one thread at a time.
+    """A step of a plan that calls an object of cuda.compute, of which each thread has its own: it is for one thread at
+    a time.
 
     make      makes it, given its operands
     operands  dtype and size of each array, by its argument; None for one that is missing
     given     all other arguments of a call
+    places    root and byte of each array, and of temporary storage
     """
+
+    places: Sequence[tuple[int, int]]
 
     def __init__(self, make: Callable, operands: dict[str, tuple[np.dtype, int] | None], given: dict[str, Any],
                  device: Any):
         self._make, self._operands, self._given = make, operands, given
         self._gpu, self._of_thread, self._bytes = gpu(device), threading.local(), 0
+        self._is_current = is_current(self._gpu) or (lambda: False)
 
-    def nbytes(self, addresses: Sequence[int]) -> int:
+    def nbytes(self, places: Sequence[tuple[int, int]], roots: Sequence[int]) -> int:
         """Of temporary storage, for arrays there."""
         with self._gpu.current():
             run, arrays, scratch, _, given = self._here()
-            for array, address in zip(arrays[:-1], addresses, strict=True):
-                array.pointer = address
+            for array, (root, moved) in zip(arrays[:-1], places, strict=True):
+                array.pointer = roots[root] + moved
             self._bytes = run(**given | {"temp_storage": None, "stream": None})
         scratch.nbytes = scratch.size = self._bytes
         return self._bytes
 
-    def __call__(self, stream: Any, addresses: Sequence[int]) -> None:
-        entered = self._gpu.enter()
+    def run(self, roots: list, alignment: int, stream: Any) -> None:
+        entered = not self._is_current() and self._gpu.enter()
         try:
-            run, arrays, _, queue, given = self._here()
-            for array, address in zip(arrays, addresses, strict=True):
-                array.pointer = address
-            queue.handle = 0 if stream is None else stream_handle(stream)
-            given["stream"] = queue if queue.handle else None  # which they read in less time
+            try:
+                run, arrays, _, queue, given = self._of_thread.found
+            except AttributeError:
+                run, arrays, _, queue, given = self._here()
+            for array, (root, moved) in zip(arrays, self.places):
+                array.pointer = roots[root] + moved
+            if stream is None:
+                given["stream"] = None
+            else:
+                queue.handle = stream_handle(stream)
+                given["stream"] = queue if queue.handle else None  # which they read in less time
             run(**given)
         finally:
             if entered:

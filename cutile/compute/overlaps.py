@@ -54,11 +54,15 @@ class Apart:
         self._pairs = pairs
 
     def run(self, roots: list, alignment: int, stream: Any) -> None:
-        at = [x if type(x) is int else x.__array_interface__["data"][0] for x in roots[:-1]]
         for one, other, i, j, moved, low, high, step, item, last in self._pairs:
-            between = at[j] - at[i] + moved
+            a, b = roots[i], roots[j]
+            between = (b if type(b) is int else _address(b)) - (a if type(a) is int else _address(a)) + moved
             if low < between < high and not (step and item <= between % step <= last):
                 raise ValueError(f"arguments `{one}` and `{other}` share memory; pass another array as `{one}`")
+
+
+def _address(a: np.ndarray) -> int:
+    return a.__array_interface__["data"][0]
 
 
 class Alike:

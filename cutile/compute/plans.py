@@ -23,7 +23,7 @@ from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import Stored
 from cutile.compute.operators import Operator
 from cutile.compute.overlaps import Alike, Apart, Line, layout, shared
-from cutile.compute.steps import ArrayInPlan, Call, CallOnStream, FromRoot, Part, Step
+from cutile.compute.steps import ArrayInPlan, Call, FromRoot, Part, Step
 from cutile.compute.value_types import Number, ValueType
 from cutile.dtypes import DType, info, uint8
 from cutile.errors import TileError, TileSanitizerError, is_refusal
@@ -56,10 +56,11 @@ class Plan:
         self.watched = any(isinstance(x, Operator) and x.watched for x in operands) or any(
             it.watched() for it in operands if isinstance(it, IteratorBase))
         self._repeatable = bool(arrays)
-        self._steps: list[Step | Call | CallOnStream | Apart | Alike] = []
+        self._steps: list[Any] = []  # each with a method `run`
         captured = self._find_captured(operands)
         self._hidden, self._captured = tuple(captured), tuple(captured.values())
         self._used, self._largest = 0, 1
+        self._large_enough: Any = None  # the part of a key of temporary storage that was checked last
         self.used = False  # see LruDict
 
     # -------------------------------------------------------------- for algorithms
@@ -96,14 +97,13 @@ class Plan:
         """
         self._steps.append(Call(self, function, self._template(args)))
 
-    def call_on_stream(self, function: Callable, arrays: Sequence[Piece | Temporary]) -> None:
-        """A call of a function of the host, which gets the stream, and a list of the addresses of arrays on a GPU."""
-        self._steps.append(CallOnStream(function, self._template(tuple(arrays))))
+    def step(self, step: Any) -> None:
+        """What else runs between launches, by its method `run(roots, alignment, stream)`."""
+        self._steps.append(step)
 
-    def addresses(self, arrays: Sequence[Piece]) -> list[int]:
-        """The addresses of arrays on a GPU in the call that the plan is made for."""
-        roots = self.roots()
-        return [roots[x.root] + x.piece.moved for x in self._template(tuple(arrays))]
+    def places(self, arrays: Sequence[Piece | Temporary]) -> list[tuple[int, int]]:
+        """Where arrays on a GPU lie: in which root, from which byte on."""
+        return [(x.root, x.piece.moved) for x in self._template(tuple(arrays))]
 
     def apart(self, lines: Sequence[Line], many: int) -> None:
         """What is checked before the launches: that of the lines of memory, the first `many`, which are written, share
@@ -165,18 +165,35 @@ class Plan:
         del self._positions, self._slots, self._captured, self.storage
 
     def run(self, args: tuple, roots: list, storage: Any, stream: Any) -> None:
-        """Run it. `storage`: the user's temporary storage; ValueError if it is too small or misaligned."""
-        self._run(args, [*roots, self._checked(storage)], stream)
+        """Run it. `storage`: the user's temporary storage; ValueError if it is too small or misaligned. The list of
+        roots gets it.
+        """
+        try:
+            roots.append(self._checked(storage))
+            return self._run(args, roots, stream)
+        except Exception as e:
+            if not _is_for_user(e):
+                raise
+            error = for_users(e)
+        raise error from error.__cause__
 
     def run_once(self, args: tuple, roots: list, stream: Any) -> None:
-        """Run it with temporary storage of its own."""
-        if not self._used:
-            self._run(args, [*roots, 0], stream)
-        elif self.device is None:
-            self._run(args, [*roots, np.empty(self.nbytes, np.uint8)], stream)
-        else:
+        """Run it with temporary storage of its own, which the list of roots gets."""
+        try:
+            if not self._used:
+                roots.append(0)
+                return self._run(args, roots, stream)
+            if self.device is None:
+                roots.append(np.empty(self.nbytes, np.uint8))
+                return self._run(args, roots, stream)
             with Scratch(self.device, self.nbytes, stream) as pointer:
-                self._run(args, [*roots, pointer], stream)
+                roots.append(pointer)
+                return self._run(args, roots, stream)
+        except Exception as e:
+            if not _is_for_user(e):
+                raise
+            error = for_users(e)
+        raise error from error.__cause__
 
     def _run(self, args: tuple, roots: list, stream: Any) -> None:
         if self._written:
@@ -199,6 +216,8 @@ class Plan:
             contiguous = storage.flags.c_contiguous
         else:
             part, root = _read_storage(storage)
+            if part == self._large_enough and not root % self._largest:
+                return root
             if isinstance(root, np.ndarray):
                 return self._checked(root.reshape(-1))
             have, contiguous, device = _known.get(part) or _bytes_there(storage, part)
@@ -213,6 +232,8 @@ class Plan:
         if self._used and device != self.device:
             raise TypeError(f"argument `temp_storage` is in {_memory(device)}, and the arrays are in "
                             f"{_memory(self.device)}")
+        if device is not None:
+            self._large_enough = part
         return root
 
 
@@ -272,12 +293,6 @@ def _only_in_place(e: TileSanitizerError, roots: list) -> bool:
     return not any(layout(a) != layout(b) and np.shares_memory(a, b) for a, b in combinations(arrays, 2))
 
 
-def for_user(run: Callable, *args: Any) -> None:
-    """Run a plan; errors of kernels show the user's frames only."""
-    try:
-        return run(*args)
-    except Exception as e:
-        if settings.get("DEBUG") or not (isinstance(e, TileError) or is_refusal(e)):
-            raise
-        error = for_users(e)
-    raise error from error.__cause__
+def _is_for_user(e: Exception) -> bool:
+    """Whether an error shows the user's frames only: that of a kernel."""
+    return not settings.get("DEBUG") and (isinstance(e, TileError) or is_refusal(e))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cutile._support.lru import LruDict
-from cutile.compute.arrays import ON_GPU, line_of, parts_on_gpu, read_in_c
+from cutile.compute.arrays import KINDS, ON_GPU, line_of, parts_on_gpu, read_in_c
 from cutile.compute.captured import capturing
 from cutile.compute.initial import FromMemory, Initial, initial_value
 from cutile.compute.iterators.base import IteratorBase
@@ -18,6 +18,7 @@ from cutile.compute.iterators.values import bits_of, bits_of_float, bits_of_int,
 from cutile.compute.operators import operator
 from cutile.compute.value_types import StructValue, ValueType
 from cutile.dtypes import DType
+from cutile.runtime.launch_cache import extension
 from cutile.runtime.launch_key import find_reader
 
 
@@ -29,11 +30,28 @@ class Role(NamedTuple):
     wrap  the operand that an argument stands for, with the same roots in its slots. It raises the error that names the
           argument
     writes  the argument is written to
+    in_c    what C code reads in the same way, without `read`: some of ARRAY, INT and NONE
     """
 
     read: Callable[[Any, list, list], None]
     wrap: Callable[[Any, str], Any]
     writes: bool = False
+    in_c: int = 0
+
+
+ARRAY, INT, NONE = 1, 2, 4  # tensors in GPU memory, ints, None; as runtime/_launcher.h numbers them
+
+
+def read_roles(how: bytes, readers: tuple[Callable, ...], first: Any, args: tuple) -> tuple[tuple, list]:
+    """The key and the roots of a call: `readers` and `how` are the `read` and `in_c` of the role of each argument, and
+    `first` is the first item of the key. Whatever a reader raises.
+    """
+    if KINDS:  # there are tensors that C code reads
+        return extension().read_roles(KINDS, how, readers, first, args)
+    key, roots = [first], []
+    for read, value in zip(readers, args, strict=True):
+        read(value, key, roots)
+    return tuple(key), roots
 
 
 def _read_array(value: Any, key: list, roots: list) -> None:
@@ -146,20 +164,20 @@ def _in_gpu_memory(value: Any) -> bool:
 
 def _read_value(value: Any, key: list, roots: list) -> None:
     hash(value)
-    key.append((type(value), value))
+    key.append(None if value is None else (type(value), value))
 
 
 def _initial_or_array(value: Any, name: str) -> Initial | FromMemory | None:
     return FromMemory(ArrayIterator(value)) if _in_gpu_memory(value) else initial_value(value, name)
 
 
-INPUT = Role(_read_array, as_input)
-OUTPUT = Role(_read_output, as_output, True)
+INPUT = Role(_read_array, as_input, in_c=ARRAY)
+OUTPUT = Role(_read_output, as_output, True, ARRAY)
 OPERATOR = Role(_read_operator, capturing)
-COUNT = Role(_read_count, _count)
-INITIAL = Role(_read_number, initial_value)  # a number or struct of the host, or None
-INITIAL_OR_ARRAY = Role(_read_number_or_array, _initial_or_array)  # or an array of one item in GPU memory
-VALUE = Role(_read_value, lambda value, name: value)  # hashable; a plan is for one value
+COUNT = Role(_read_count, _count, in_c=INT)
+INITIAL = Role(_read_number, initial_value, in_c=NONE)  # a number or struct of the host, or None
+INITIAL_OR_ARRAY = Role(_read_number_or_array, _initial_or_array, in_c=NONE)  # or an array of one item in GPU memory
+VALUE = Role(_read_value, lambda value, name: value, in_c=NONE)  # hashable; a plan is for one value
 
 
 def optional(role: Role) -> Role:
@@ -171,7 +189,8 @@ def optional(role: Role) -> Role:
         else:
             role.read(value, key, roots)
 
-    return Role(read, lambda value, name: None if value is None else role.wrap(value, name), role.writes)
+    return role._replace(read=read, wrap=lambda value, name: None if value is None else role.wrap(value, name),
+                         in_c=role.in_c | NONE)
 
 
 def with_default(role: Role, default: Any) -> Role:

@@ -112,18 +112,6 @@ class Call:
         self._function(*self._plan.actual(self._template, roots))
 
 
-class CallOnStream:
-    """A call of a function of the host, which gets the stream, and the addresses of arrays in GPU memory."""
-
-    __slots__ = ("_function", "_moves")
-
-    def __init__(self, function: Callable, parts: Sequence[Part]):
-        self._function, self._moves = function, tuple((x.root, x.piece.moved) for x in parts)
-
-    def run(self, roots: list, alignment: int, stream: Any) -> None:
-        self._function(stream, [roots[root] + moved for root, moved in self._moves])
-
-
 def _leaves(args: Sequence[Any], specs: Any) -> Iterator[Any]:
     """What becomes a launch value each, in order."""
     for arg, spec in zip(args, specs, strict=True):

@@ -649,6 +649,18 @@ static PyType_Spec prepared_spec = {"cutile.runtime._launcher.Prepared", sizeof(
 
 /* ---------------------------------------------------------------- the module */
 
+/* Whether a context is the current one of this thread; the first argument is the address of cuCtxGetCurrent */
+static PyObject *is_current(PyObject *self, PyObject *const *a, Py_ssize_t n)
+{
+    if (n != 2)
+        return PyErr_Format(PyExc_TypeError, "is_current() takes an address and a context");
+    unsigned long long current = PyLong_AsUnsignedLongLong(a[0]), context = PyLong_AsUnsignedLongLong(a[1]);
+    void *found;
+    if (PyErr_Occurred())
+        return NULL;
+    return PyBool_FromLong(((Current)(uintptr_t)current)(&found) == 0 && (uintptr_t)found == context);
+}
+
 static PyMethodDef methods[] = {
     {"lender", lender, METH_O,
      "lender(capsule) -> the address of a function that lends tensors, from a class's __dlpack_c_exchange_api__,\n"
@@ -665,6 +677,14 @@ static PyMethodDef methods[] = {
     {"tensor_on_gpu", (PyCFunction)(void (*)(void))tensor_on_gpu, METH_FASTCALL,
      "tensor_on_gpu(kind, tensor) -> bytes that tell its dtype, sizes, strides, GPU and alignment, and its address;\n"
      "NotImplemented for one that is not in GPU memory, or that is unusual. kind: TORCH_SHIM, or what `lender` gave"},
+    {"read_roles", (PyCFunction)(void (*)(void))read_roles, METH_FASTCALL,
+     "read_roles(kinds, how, readers, first, arguments) -> (key, roots) of a call of an algorithm (compute/roles.py).\n"
+     "kinds: how tensors are read, by class;  how: for each argument what is read here, of MAY_BE_ARRAY (a tensor in\n"
+     "GPU memory), MAY_BE_INT and MAY_BE_NONE;  readers: what reads all else, given argument, key and roots;  first:\n"
+     "the first item of the key. What a reader raises is raised"},
+    {"is_current", (PyCFunction)(void (*)(void))is_current, METH_FASTCALL,
+     "is_current(current, context) -> whether a context is current in this thread: the address of cuCtxGetCurrent, and\n"
+     "the context's handle"},
     {"record", record, METH_VARARGS,
      "record(launch, current, function, context, image, how) -> a launch as insert() takes it: addresses of\n"
      "cuLaunchKernel and cuCtxGetCurrent, handles, the first 8 bytes of each parameter, and for each a byte that says\n"
@@ -679,7 +699,8 @@ PyMODINIT_FUNC PyInit__launcher(void)
         {"BOOL", BOOL}, {"INT", INT}, {"FLOAT", FLOAT}, {"TORCH", TORCH}, {"TORCH_SHIM", TORCH_SHIM},
         {"CUPY", CUPY}, {"CUPY_FIELDS", CUPY_FIELDS}, {"NUMPY", NUMPY}, {"FIXED", FIXED},
         {"BITS64", BITS64}, {"BITS32", BITS32}, {"FLOAT32", FLOAT32}, {"PARAMETERS", PARAMETERS},
-        {"CHOICES", CHOICES}};
+        {"CHOICES", CHOICES}, {"MAY_BE_ARRAY", MAY_BE_ARRAY}, {"MAY_BE_INT", MAY_BE_INT},
+        {"MAY_BE_NONE", MAY_BE_NONE}};
     if ((n_requires_grad = PyUnicode_InternFromString("requires_grad")) == NULL || !start_arguments())
         return NULL;
     PyObject *m = PyModule_Create(&module), *cache = PyType_FromSpec(&cache_spec);

@@ -91,6 +91,8 @@ static inline int identity(Reading *r, PyObject *o)
     return part(r, (uintptr_t)o) && (r->kept == NULL || PyList_Append(r->kept, o) == 0);
 }
 
+enum { MAY_BE_ARRAY = 1, MAY_BE_INT = 2, MAY_BE_NONE = 4 }; /* what C code reads of an argument of an algorithm */
+
 enum { DLPACK_CUDA = 2 };
 typedef int (*DeviceStream)(int32_t, int32_t, void **); /* the current stream of a device, as DLPack declares it */
 
@@ -128,6 +130,7 @@ int read_all(Reading *r, PyObject *const *args, int n, PyObject *constants, PyOb
 PyObject *lender(PyObject *self, PyObject *capsule);
 PyObject *torch_shims(PyObject *self, PyObject *args);
 PyObject *tensor_on_gpu(PyObject *self, PyObject *const *a, Py_ssize_t n);
+PyObject *read_roles(PyObject *self, PyObject *const *a, Py_ssize_t n);
 PyObject *streams_of(PyObject *self, PyObject *capsule);
 PyObject *cupy_fields(PyObject *self, PyObject *args);
 int start_arguments(void);

@@ -30,7 +30,7 @@ def extension() -> Any:
         from cutile.runtime import _launcher
     except ImportError:
         return None
-    return _launcher if hasattr(_launcher, "Entry") else None
+    return _launcher if hasattr(_launcher, "read_roles") else None
 
 
 def chosen() -> Any:
@@ -109,11 +109,21 @@ def _new(c: Any, kernel: Kernel, grid_limit: int) -> Any:
                                    host_watch=host_watch, grid_limit=grid_limit, capacity=LIMIT)
 
 
-def reader_on_gpu(value: Any) -> Callable[[Any], Any] | None:
+def reader_on_gpu(value: Any) -> tuple[Callable[[Any], Any], int] | tuple[None, None]:
     """C code that reads tensors of the class of `value` in GPU memory: into bytes that launches depend on, and the
-    address. It answers NotImplemented to others. None where there is no such code.
+    address. It answers NotImplemented to others. And how it reads them, as `read_roles` takes it. None, twice, where
+    there is no such code.
     """
     c = chosen()
     kind = None if c is None else c_reader(c, value)
-    return functools.partial(c.tensor_on_gpu, kind) if kind is not None and (
-        kind == c.TORCH_SHIM or kind > c.NUMPY) else None
+    if kind is None or kind != c.TORCH_SHIM and kind <= c.NUMPY:
+        return None, None
+    return functools.partial(c.tensor_on_gpu, kind), kind
+
+
+def is_current(device: Any) -> Callable[[], bool] | None:
+    """C code that says whether the context of a GPU is the current one of a thread; None where there is none."""
+    c = chosen()
+    if c is None:
+        return None
+    return functools.partial(c.is_current, device.driver.address("cuCtxGetCurrent"), device.context_number)

@@ -15,7 +15,9 @@ import pytest
 
 from cutile import compute, settings
 from cutile.compute import DoubleBuffer, ProxyArray, SortOrder, delegation
+from cutile.runtime import launch_cache
 from tests.compute.checks import check_docstring
+from tests.gpu import extension
 from tests.gpu.arrays import Cuda, at
 from tests.gpu.fake_driver import installed
 
@@ -140,6 +142,30 @@ def test_a_segmented_sort(package):
     compute.segmented_sort(Cuda(KEYS), out, None, None, N, 2, starts, ends, SortOrder.ASCENDING)
     assert out.array.tolist() == [*np.sort(KEYS[:20]), *np.sort(KEYS[20:45]), *[99] * 5]
     assert len(package.calls) == 1 and not package.driver.launches
+
+
+@pytest.mark.parametrize("in_c", [True, False])
+def test_calls_run_where_their_arrays_are(package, monkeypatch, in_c):
+    """Their object runs with the context of the GPU current, and calls leave the current one as it was."""
+    module = extension.built() if in_c else None
+    monkeypatch.setattr(launch_cache, "extension", lambda: module)
+    driver = package.driver
+    seen = []
+    made_of = Package.radix_sort
+
+    def radix_sort(self, order):
+        run = made_of(self, order)
+
+        def noted(**given):
+            seen.append(driver.contexts[-1])
+            return run(**given)
+        return noted
+    monkeypatch.setattr(Package, "radix_sort", radix_sort)
+    for current in ([0], [0x1000], [0x1001]):
+        driver.contexts[:] = current
+        seen.clear()
+        out, _ = sorted_by(SortOrder.ASCENDING, values=False)
+        assert seen and set(seen) == {0x1000} and driver.contexts == current and out.tolist() == np.sort(KEYS).tolist()
 
 
 def test_each_thread_has_its_object(package):

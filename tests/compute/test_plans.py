@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 import sys
 import threading
@@ -12,10 +13,10 @@ import pytest
 
 import cutile as ct
 from cutile import compute, settings
-from cutile.compute import CountingIterator, OpKind, ZipIterator, steps
+from cutile.compute import CountingIterator, OpKind, ZipIterator, roles, steps
 from cutile.compute.algorithm import Algorithm
 from cutile.compute.reduce import Reduce
-from cutile.compute.roles import INITIAL, INPUT
+from cutile.compute.roles import COUNT, INITIAL, INITIAL_OR_ARRAY, INPUT, OPERATOR, OUTPUT, VALUE
 from cutile.compute.scan import Scan
 from cutile.gpu import cubin as building
 from cutile.gpu import driver as drivers
@@ -23,6 +24,7 @@ from cutile.runtime import launch_cache
 from tests.gpu import extension
 from tests.gpu.arrays import Cuda
 from tests.gpu.fake_driver import FakeDriver, installed, sizes_of
+from tests.runtime.test_c_readers import lending
 
 
 @pytest.fixture(autouse=True)
@@ -214,6 +216,28 @@ def test_roots_are_read_and_wrapped_in_one_order():
         assert len(roots) == len(slots) > 0
         assert all(np.array_equal(a, s.root) for a, s in zip(roots, slots, strict=True))
     assert Reduce.plans is not Scan.plans
+
+
+def test_c_code_and_python_read_the_same(monkeypatch):
+    module = extension.built()
+    lender, kept = lending()
+    values = (None, 3, 1 << 40, True, 2.5, "x", np.arange(3), np.float32(2), [], CountingIterator(3), OpKind.PLUS,
+              extension.Tensor(4096, (7,), (1,)), extension.Tensor(4096, (7,), (1,), neg=True))
+    monkeypatch.setattr(roles, "extension", lambda: module)
+    monkeypatch.setattr(roles, "ON_GPU", {extension.Tensor: functools.partial(module.tensor_on_gpu, lender)})
+
+    def read(role, value, kinds):
+        monkeypatch.setattr(roles, "KINDS", kinds)
+        try:
+            return roles.read_roles(bytes([role.in_c]), (role.read,), "first", (value,))
+        except Exception as e:
+            return type(e)
+    every = (INPUT, OUTPUT, OPERATOR, COUNT, INITIAL, INITIAL_OR_ARRAY, VALUE)
+    for role in (*every, *map(roles.optional, every), roles.with_default(COUNT, 7)):
+        for value in values:
+            here, there = (read(role, value, kinds) for kinds in ({}, {extension.Tensor: lender}))
+            assert str(here) == str(there), (role, value)
+    assert kept
 
 
 def scan_of(n):

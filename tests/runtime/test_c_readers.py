@@ -267,9 +267,8 @@ class _Lent(ctypes.Structure):
                 ("offset", ctypes.c_uint64)]
 
 
-@pytest.mark.parametrize("said, right", [({}, True), ({"device_type": 1}, False), ({"code": 5, "bits": 64}, False)])
-def test_tensors_on_a_gpu_that_are_lent(c, said, right):
-    """Those in CPU memory and complex ones, which may be conjugated lazily, are left to Python."""
+def lending(**said):
+    """The address of a function that lends a tensor in GPU memory, and what must be kept for it."""
     sizes = (ctypes.c_int64 * 2)(7, 1)
 
     @ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(_Lent))
@@ -280,12 +279,53 @@ def test_tensors_on_a_gpu_that_are_lent(c, said, right):
         for name, value in given.items():
             setattr(out[0], name, value)
         return 0
-    lender = ctypes.cast(lend, ctypes.c_void_p).value
+    return ctypes.cast(lend, ctypes.c_void_p).value, lend
+
+
+@pytest.mark.parametrize("said, right", [({}, True), ({"device_type": 1}, False), ({"code": 5, "bits": 64}, False)])
+def test_tensors_on_a_gpu_that_are_lent(c, said, right):
+    """Those in CPU memory and complex ones, which may be conjugated lazily, are left to Python."""
+    lender, kept = lending(**said)
     found = c.tensor_on_gpu(lender, Tensor(4096, (7,), (1,)))
     assert found[1] == 4104 if right else found is NotImplemented
     assert c.tensor_on_gpu(lender, Tensor(4096, (7,), (1,), neg=True)) is NotImplemented
     with pytest.raises(TypeError, match="tensor_on_gpu"):
         c.tensor_on_gpu(lender)
+    assert kept
+
+
+def test_arguments_of_algorithms(c):
+    """Tensors in GPU memory, ints and None are read where an argument may be one, and all else by its reader."""
+    lender, kept = lending()
+    t, negated, every = Tensor(4096, (7,), (1,)), Tensor(4096, (7,), (1,), neg=True), c.MAY_BE_ARRAY | c.MAY_BE_INT \
+        | c.MAY_BE_NONE
+    signature, address = c.tensor_on_gpu(lender, t)
+    numpy, large = np.zeros(3), 1 << 70
+
+    def read(value, key, roots):
+        key.append(("by Python", value))
+        roots.append("by Python")
+    for how, arg, part, root in ((every, t, signature, [address]), (every, None, None, []), (every, 5, 5, []),
+                                 (c.MAY_BE_INT, large, large, []), (c.MAY_BE_ARRAY | c.MAY_BE_NONE, None, None, [])):
+        assert c.read_roles({Tensor: lender}, bytes([how]), (read,), "first", (arg,)) == (("first", part), root)
+    for how, arg in ((every, True), (every, negated), (every, numpy), (every, 2.0), (0, t), (c.MAY_BE_ARRAY, None),
+                     (c.MAY_BE_ARRAY, 5), (c.MAY_BE_NONE, 5), (c.MAY_BE_INT, None)):
+        key, roots = c.read_roles({Tensor: lender}, bytes([how]), (read,), "first", (arg,))
+        assert key[1][1] is arg and roots == ["by Python"]
+    assert c.read_roles({}, bytes([every]), (read,), "first", (t,))[1] == ["by Python"]
+    two = c.read_roles({Tensor: lender}, bytes([every, 0, every]), (read,) * 3, "first", (t, "x", 3))
+    assert two == (("first", signature, ("by Python", "x"), 3), [address, "by Python"]) and kept
+
+
+def test_what_a_reader_of_an_argument_raises(c):
+    def read(value, key, roots):
+        raise LookupError(value)
+    with pytest.raises(LookupError, match="x"):
+        c.read_roles({}, bytes(2), (read,) * 2, (), ("x", "y"))
+    with pytest.raises(ValueError, match="takes 2 arguments, and a reader for each"):
+        c.read_roles({}, bytes(2), (read,) * 2, (), ("x",))
+    with pytest.raises(TypeError, match="takes kinds, how, readers, first, arguments"):
+        c.read_roles({}, bytes(2), (read,) * 2, ())
 
 
 def test_a_tensor_that_the_library_does_not_describe(c):

@@ -6,6 +6,7 @@ import pytest
 
 import cutile as ct
 from cutile import settings
+from cutile.gpu import driver as drivers
 from cutile.runtime import launch_cache
 from tests.front.compiling import cell
 from tests.gpu.extension import CuPyArray, LentTensor, Tensor
@@ -90,6 +91,24 @@ def test_another_current_context(c, gpu):
     gpu.fails["cuCtxGetCurrent"] = 3
     ct.launch(0, (1,), k, (X, Y, 1.0, 16))
     assert IN_C not in gpu.names()
+
+
+def test_whether_a_context_is_current(c, gpu):
+    device = drivers.driver().device(0)
+    is_current = launch_cache.is_current(device)
+    gpu.contexts[:] = [0]
+    assert is_current() is False
+    entered = device.enter()
+    assert entered and is_current() is True and not launch_cache.is_current(drivers.driver().device(1))()
+    device.leave()
+    gpu.contexts[:] = [device.context_number]
+    assert is_current() is True and not device.enter()
+    gpu.fails["cuCtxGetCurrent"] = 3
+    assert is_current() is False
+    with pytest.raises(TypeError, match="takes an address and a context"):
+        c.is_current(1)
+    with settings.override(LAUNCHER="python"):
+        assert launch_cache.is_current(device) is None
 
 
 def test_settings(c, gpu, monkeypatch, capsys):
