@@ -113,6 +113,8 @@ def register(operator: torch.library.CustomOpDef, formula: Formula | None, why: 
         flat, counts = _flat(args) if lists else (args, None)
         refuse_tangents(name, flat)
         followed = torch.is_grad_enabled() and torch._C._any_requires_grad(*flat)
+        if not followed and operator.direct is not None and _kernel_is_next(below):
+            return operator.direct(*args)
         if followed and differentiable is not None:
             return apply(differentiable, below, counts, *flat)
         memory = [(arguments[i].name, t) for i in written for t in _flat([args[i]])[0]] if followed else []
@@ -128,6 +130,17 @@ def register(operator: torch.library.CustomOpDef, formula: Formula | None, why: 
     with warnings.catch_warnings():  # about the kernel of torch.library, whose place this takes
         warnings.simplefilter("ignore", UserWarning)
         operator._lib.impl(operator._name, kernel, "Autograd", with_keyset=True, allow_override=True)
+
+
+def _kernel_is_next(below: Any) -> bool:
+    """Whether nothing stands between autograd and the kernel of a device: no mode, no subclass of tensors, no lazy
+    negation. Versions of tensors do not count, since launches raise them.
+    """
+    return below.remove(_VERSIONS).highestPriorityTypeId() in _DEVICES
+
+
+_VERSIONS = torch._C.DispatchKey.ADInplaceOrView
+_DEVICES = {torch._C.DispatchKey.CPU, torch._C.DispatchKey.CUDA}
 
 
 def _differentiable(name: str, overload: Any, formula: Formula) -> type[torch.autograd.Function]:

@@ -12,7 +12,8 @@ import json
 import operator
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,8 @@ SCHEMA = ("launch(Tensor[] read, Tensor(a!)[] written, SymInt[] ints, float[] fl
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
 _HERE = os.urandom(8).hex()  # in keys of kernels that other processes cannot find by name
 
-_known: dict[str, tuple[Kernel, list]] = {}  # by key: the kernel, and the order of its arguments
 _library = torch.library.Library("cutile", "FRAGMENT")
+_raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # without the object that torch.cuda makes of it
 
 
 @functools.cache
@@ -47,10 +48,13 @@ def register() -> None:
     _library.impl("launch", _launch, "CompositeExplicitAutograd")
     _library.impl("launch", _with_autograd, "Autograd", with_keyset=True)
     torch.library.register_fake("cutile::launch", lambda *_: None, lib=_library)
-    for method in (_annotated, _entered):  # Dynamo calls them by their own names
+    for method in (_annotated, _entered, _default_stream):  # Dynamo calls them by their own names
         setattr(Kernel, method.__name__, torch._dynamo.assume_constant_result(method))
     torch.compiler.substitute_in_graph(launch_module.launch, skip_signature_check=True)(_in_graph)
     launch_module.into_graph = _into_graph
+
+
+_known: dict[str, _Launched] = {}  # by key
 
 
 # ------------------------------------------------------------------ traced
@@ -63,8 +67,11 @@ def _in_graph(stream, grid, kernel, kernel_args=None, *, programmatic_dependent_
     if type(kernel_args) is not tuple or type(grid) is not tuple:
         raise TypeError("launch() takes a stream, a tuple of at most three ints as grid, a kernel, and a tuple of "
                         "arguments")
-    if stream is None:
-        handle = 0
+    if stream is None or type(stream) is int and stream == 0:
+        handle = kernel._default_stream()
+        if handle == 0:
+            torch._dynamo.graph_break("ct.launch() on the default stream, while another one is the current one; pass "
+                                      "torch.cuda.current_stream()")
     elif isinstance(stream, int):
         handle = stream
     elif stream == torch.cuda.current_stream():
@@ -138,6 +145,17 @@ def _traced(value: Any) -> bool:
 # ------------------------------------------------------------------ while tracing, in plain Python
 
 
+def _default_stream(kernel: Kernel) -> int:
+    """What a graph has for the default stream: the current stream, if that is the default one now.
+
+    Then what is around the launch runs on the current stream too, in each run of the graph: a CUDA graph that is made
+    of it is captured on another stream than the default one, and would miss the launch.
+    """
+    if torch.cuda.is_initialized() and torch.cuda.current_stream() != torch.cuda.default_stream():
+        return 0
+    return CURRENT
+
+
 def _annotated(kernel: Kernel, identity: str) -> tuple[tuple[bool, bool], ...]:
     """For each parameter whether it is a constant, and whether sizes or strides of its array are constants."""
     return tuple((s.constant, s.array is not None and bool(s.array.static_shape_dims or s.array.static_stride_dims))
@@ -158,7 +176,7 @@ def _entered(kernel: Kernel, identity: str, kinds: tuple, dependent: bool) -> tu
     except (TypeError, ValueError):  # a constant that text cannot hold: only this process knows it
         name, text = None, f"{len(_known)}"
     key = f"{name}|{text}" if name else f"{kernel.__module__}:{kernel.__qualname__}|{_HERE}|{identity}|{text}"
-    _known.setdefault(key, (kernel, order))
+    _known.setdefault(key, _Launched(kernel, order))
     return key, written
 
 
@@ -230,20 +248,48 @@ def _found(module: str, name: str) -> Any:
 # ------------------------------------------------------------------ the operator
 
 
+class _Launched:
+    """What the key of a launch stands for: a kernel, whether its launch may begin early, the order of arguments."""
+
+    def __init__(self, kernel: Kernel, order: list):
+        self.kernel, self.dependent, self.order = kernel, order[0], order[1:]
+        place = dict.fromkeys(_LISTS, 0)
+        self._taken = [_take(kind, place) for kind in self.order]
+
+    def arguments(self, *lists: Sequence) -> tuple:
+        """The arguments of the kernel, from the lists of those of each kind."""
+        return tuple([take(lists) for take in self._taken])
+
+
+_LISTS = ("read", "written", "int", "float")  # the kinds that a launch has lists of
+
+
+def _take(kind: list, place: dict[str, int]) -> Callable[[Sequence], Any]:
+    """What takes an argument of a kind from the lists; `place` counts what was taken of each."""
+    if kind[0] == "constant":
+        return lambda lists: kind[1]
+    if kind[0] in ("tuple", "list"):
+        made, items = {"tuple": tuple, "list": list}[kind[0]], [_take(k, place) for k in kind[1]]
+        return lambda lists: made([take(lists) for take in items])
+    name = "int" if kind[0] == "bool" else kind[0]
+    which, i = _LISTS.index(name), place[name]
+    place[name] += 1
+    return (lambda lists: bool(lists[which][i])) if kind[0] == "bool" else (lambda lists: lists[which][i])
+
+
 def _launch(read: Sequence[torch.Tensor], written: Sequence[torch.Tensor], ints: Sequence[int],
             floats: Sequence[float], grid: Sequence[int], stream: int, key: str) -> None:
     """Launch the kernel of a key, below autograd. Tensors decide where it runs, as in ct.launch."""
-    kernel, (dependent, *order) = _known.get(key) or _from_another_process(key)
-    whole, memory = iter(ints), [t.detach() if t.requires_grad else t for t in written]
-    values = {"read": iter(read), "written": iter(memory), "int": whole, "bool": whole, "float": iter(floats)}
-    arguments = tuple(_argument(kind, values) for kind in order)
-    where = next((t.device for t in (*written, *read) if t.device.type == "cuda"), None)
-    if where is None:
-        launch_module.launch(None, tuple(grid), kernel, arguments, programmatic_dependent_launch=dependent)
-        return
-    with torch.cuda.device(where):
-        asked = torch.cuda.current_stream(where) if stream == CURRENT else stream or None
-        launch_module.launch(asked, tuple(grid), kernel, arguments, programmatic_dependent_launch=dependent)
+    known = _known.get(key) or _from_another_process(key)
+    arguments = known.arguments(read, [t.detach() if t.requires_grad else t for t in written], ints, floats)
+    gpu = next((t.get_device() for t in (*written, *read) if t.is_cuda), None)
+    if gpu is None:
+        stream = 0
+    elif stream == CURRENT:
+        stream = _current_stream(gpu)
+    with nullcontext() if gpu is None or gpu == torch.cuda.current_device() else torch.cuda.device(gpu):
+        launch_module.launch(stream or None, tuple(grid), known.kernel, arguments,
+                             programmatic_dependent_launch=known.dependent)
 
 
 def _with_autograd(keyset: Any, read: Sequence[torch.Tensor], written: Sequence[torch.Tensor], *rest: Any) -> None:
@@ -262,25 +308,19 @@ def _with_autograd(keyset: Any, read: Sequence[torch.Tensor], written: Sequence[
 
 def _names_of_written(key: str) -> list[str]:
     """The parameter of each written tensor of a launch."""
-    kernel, (_, *order) = _known.get(key) or _from_another_process(key)
-    return [name for name, kind in zip(kernel.names, order) for found in _kinds(kind) if found == "written"]
+    known = _known.get(key) or _from_another_process(key)
+    return [name for name, kind in zip(known.kernel.names, known.order) for k in _kinds(kind) if k == "written"]
 
 
 def _kinds(kind: list) -> list[str]:
     return [x for k in kind[1] for x in _kinds(k)] if kind[0] in ("tuple", "list") else [kind[0]]
 
 
-def _argument(kind: list, values: dict[str, Any]) -> Any:
-    if kind[0] == "constant":
-        return kind[1]
-    if kind[0] in ("tuple", "list"):
-        items = [_argument(k, values) for k in kind[1]]
-        return items if kind[0] == "list" else tuple(items)
-    value = next(values[kind[0]])
-    return bool(value) if kind[0] == "bool" else value
+def _current_stream(gpu: int) -> int:
+    return _raw_stream(gpu) if _raw_stream else torch.cuda.current_stream(gpu).cuda_stream
 
 
-def _from_another_process(key: str) -> tuple[Kernel, list]:
+def _from_another_process(key: str) -> _Launched:
     """The kernel of a graph that another process made. RuntimeError if it is not found by its name."""
     path, _, text = key.partition("|")
     module, _, name = path.partition(":")
@@ -293,5 +333,5 @@ def _from_another_process(key: str) -> tuple[Kernel, list]:
         how = f"import {module} before you run the graph" if module != "__main__" else (
             "that was the script that made the graph: move the kernel to a module that both import")
         raise RuntimeError(f"the graph launches the kernel {name} of module {module}, which is not there; {how}")
-    found = _known[key] = kernel, json.loads(text)
+    found = _known[key] = _Launched(kernel, json.loads(text))
     return found

@@ -311,3 +311,23 @@ def test_importing_cutile_does_not_import_torch():
 def test_keys_name_kernels():
     compiled(scale)(torch.ones(16), 2.0)
     assert any(k.startswith("tests.torch.graph_kernels:scaled|[false") for k in launching._known)
+
+
+@pytest.mark.parametrize("stream", [None, 0])
+@pytest.mark.parametrize("current", ["default", "another"])
+def test_the_default_stream(stream, current, monkeypatch):
+    """In a graph it is the stream on which the graph runs, which CUDA graphs capture [PT-4]."""
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device=None: current)
+    monkeypatch.setattr(torch.cuda, "default_stream", lambda device=None: "default")
+    graphs = []
+
+    def f(x):
+        y = torch.empty_like(x)
+        ct.launch(stream, (2,), scaled, (x, y, 2.0, 16))
+        return y
+
+    f = torch.compile(f, backend=lambda graph, _: graphs.append(graph) or graph, fullgraph=current == "default")
+    assert torch.equal(f(torch.ones(32)), torch.full((32,), 2.0))
+    streams = [n.args[5] for g in graphs for n in g.graph.nodes if "cutile.launch" in str(n.target)]
+    assert streams == [launching.CURRENT] * (current == "default")

@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 
 import cutile as ct  # noqa: E402
 import cutile.torch  # noqa: E402
+from cutile.torch import gradients  # noqa: E402
 from cutile.torch.schema import schema  # noqa: E402
 from tests.torch import graph_kernels as kernels  # noqa: E402
 
@@ -139,7 +140,7 @@ def test_an_operator_without_gradients_says_so():
 def test_vmap(dim):
     x = torch.randn(3, 40) if dim == 0 else torch.randn(40, 3)
     assert same(torch.vmap(OPERATORS["double"][0], in_dims=dim)(x), (x * 2).movedim(dim, 0))
-    rows = torch.randn(3, 8, 5)
+    rows = torch.randint(-9, 10, (3, 8, 5)).float()  # whose sums are exact in every order
     got = torch.vmap(OPERATORS["two outputs"][0])(rows)
     assert same(got, (rows.sum(2), (rows * rows).sum(2)))
     batches = torch.randn(2, 3, 40)
@@ -365,6 +366,18 @@ class Recorded(torch.utils._python_dispatch.TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+class Wrapped(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        made = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+        made.inner = inner
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return func(*(a.inner if isinstance(a, cls) else a for a in args), **(kwargs or {}))
+
+
 def test_a_plain_call_goes_past_the_dispatcher(monkeypatch):
     operator, (x,), meaning = OPERATORS["double"]
     calls = []
@@ -383,6 +396,7 @@ def test_what_sees_operators_sees_every_call(what, monkeypatch):
     """Where something in the thread or in an argument asks for the dispatcher, no call goes past it."""
     operator, (x,), meaning = OPERATORS["double"]
     monkeypatch.setattr(operator, "direct", lambda *a: pytest.fail("the call went past the dispatcher"))
+    monkeypatch.setattr(gradients, "_kernel_is_next", lambda below: False)  # past what comes after autograd: below
     match what:
         case "grad":
             assert operator(x.clone().requires_grad_()).grad_fn is not None
@@ -414,10 +428,46 @@ def test_what_sees_operators_sees_every_call(what, monkeypatch):
             assert same(operator(x=x), meaning(x))
 
 
-def test_a_kernel_that_pytorch_was_told_of_is_called():
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # of PyTorch, in its own code
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_a_graph_goes_past_what_comes_after_autograd(backend, monkeypatch):
+    operator, (x,), meaning = OPERATORS["double"]
+    calls = []
+    f = torch.compile(lambda x: operator(operator(x)), fullgraph=True, backend=backend)
+    with torch.no_grad():
+        assert same(f(x), 4 * x)
+        monkeypatch.setattr(operator, "direct", lambda *a: calls.append(a) or meaning(*a))
+        assert same(f(x), 4 * x) and len(calls) == 2
+
+
+@pytest.mark.parametrize("what", ["grad", "mode", "subclass", "negative", "meta"])
+def test_what_comes_after_autograd_sees_calls_that_it_changes(what, monkeypatch):
+    operator, (x,), meaning = OPERATORS["double"]
+    monkeypatch.setattr(operator, "direct", lambda *a: pytest.fail("the call went past the dispatcher"))
+    dispatched = getattr(torch.ops.cutile_tests, operator._qualname.split("::")[1])
+    match what:
+        case "grad":
+            assert dispatched(x.clone().requires_grad_()).grad_fn is not None
+        case "mode":
+            with Recorded() as mode:
+                dispatched(x)
+            assert mode.names == [f"{operator._qualname.replace('::', '.')}.default"]
+        case "negative":
+            negative = torch.complex(torch.zeros_like(x), x).conj().imag
+            assert same(dispatched(negative), meaning(-x))
+        case "subclass":
+            monkeypatch.undo()
+            assert same(dispatched(Wrapped(x)), meaning(x))
+        case "meta":
+            assert dispatched(x.to("meta")).shape == x.shape
+
+
+@pytest.mark.parametrize("call", ["call", "graph"])
+def test_a_kernel_that_pytorch_was_told_of_is_called(call):
     operator = cutile.torch.op("cutile_tests::told", kernels.elementwise(kernels.plus))
     operator.register_kernel("cpu")(lambda x, z, count: x - z)
-    assert same(operator(kernels.X, kernels.X, 40), torch.zeros(40))
+    f = operator if call == "call" else torch.compile(operator, fullgraph=True, backend="aot_eager")
+    assert same(f(kernels.X, kernels.X, 40), torch.zeros(40))
 
 
 def test_a_name_used_again_for_a_function_without_module():
