@@ -1,14 +1,16 @@
 """Mutants that live ones have not killed, each imported from its text in a process of its own.
 
     python -m tests.mutation.fresh FOLDER --jobs 30 --seconds 120     # after `shards`, with its FOLDER
+    python -m tests.mutation.fresh FOLDER --jobs 30 --suite           # the suite and the referee's programs alone
     python -m tests.mutation.fresh FOLDER --groups front --only 17 40
 
 Whatever a table gives other code at import comes from the mutated text here, and so does what is read or made before
 the first test. The processes fork from one that has imported what others wrote and nothing of this project, so an
 import takes half a second. Each runs a few tests: those whose text has rare tokens of the mutated code, those of the
 file that mirrors the mutated one (`tests/test_mirror.py` says which), and those that `shards` chose: tests named after
-the mutated code, then tests that execute lines with its words, then tests that execute it. FOLDER/import.jsonl gets the
-verdicts, which `shards --table` counts with the others.
+the mutated code, then tests that execute lines with its words, then tests that execute it. With --suite these are
+tests of the suite and the referee's programs alone, if those of `shards` were; mutants of `passes` and `tileir` then
+run through bytecode. FOLDER/import.jsonl gets the verdicts, which `shards --table` counts with the others.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ STAGE, VERDICTS, NEAR = "import", "import.jsonl", "near-*.json"
 MOST = 24  # test functions that are chosen by words, and tests that `shards` chooses
 RARE = 30  # a word that more test functions have is not rare
 IMPLEMENTATION = "cutile:interp"
+THROUGH_BYTECODE = "tests.tileir_eval.adapter:Ordered"
 FOLDERS = {"front": ("conformance", "tests/front"), "passes": ("conformance", "tests/passes", "tests/analysis"),
            "tileir": ("tests/gpu/tileir",)}
 
@@ -49,12 +52,18 @@ def mirror(path: str) -> list[str]:
     return [tests] if (ROOT / tests).is_file() else []
 
 
-def by_words(m: Mutant, group: str) -> list[str]:
+def by_words(m: Mutant, folders: Sequence[str]) -> list[str]:
     """The test functions with rare tokens of the mutated code, those with the rarest words first."""
-    files = [str(p.relative_to(ROOT)) for f in FOLDERS[group] for p in sorted((ROOT / f).rglob("test_*.py"))]
+    files = [str(p.relative_to(ROOT)) for f in folders for p in sorted((ROOT / f).rglob("test_*.py"))]
     found = {w: [t for f in files for t in sorted(functions_by_word(f).get(w, ()))] for w in tokens_of(m)}
     rare = sorted((len(tests), w) for w, tests in found.items() if 0 < len(tests) <= RARE)
     return list(dict.fromkeys(t for _, w in rare for t in found[w]))[:MOST]
+
+
+def chosen(m: Mutant, group: str, suite: bool, near: list[str]) -> list[str]:
+    """The tests to run on a mutant, of the suite and the referee alone if so asked."""
+    folders = ("conformance",) if suite else FOLDERS[group]
+    return list(dict.fromkeys([*by_words(m, folders), *([] if suite else mirror(m.path)), *near]))
 
 
 def seen(folder: Path) -> dict[tuple[str, int], list[str]]:
@@ -82,8 +91,7 @@ def failing(m: Mutant | None, tests: Sequence[str], limit: float, impl: str) -> 
         if m is not None:
             mutant_process.import_mutated(m)
         arguments = ["-x", "-q", "-p", "no:cacheprovider", "--tb=no", "-W", "ignore"]
-        if any(t.startswith("conformance") for t in tests):  # it has the option
-            arguments += ["--impl", impl]
+        os.environ["CONFORMANCE_IMPL"] = impl
         code = pytest.main([*arguments, *tests], plugins=[_Failures(tell)])
         if code == pytest.ExitCode.USAGE_ERROR:
             raise RuntimeError(f"pytest did not take its arguments: {tests}")
@@ -150,9 +158,10 @@ def attempt(given: argparse.Namespace, near: dict[tuple[str, int], list[str]], d
     began = time.monotonic()
     if began > given.deadline:
         return
-    tests = given.tests or list(dict.fromkeys([*by_words(m, group), *mirror(m.path), *near.get((group, number), ())]))
+    tests = given.tests or chosen(m, group, given.suite, near.get((group, number), []))
     limit = min(given.budget, given.deadline - began)
-    found = killer(m, tests, limit, given.impl) if tests else None
+    impl = THROUGH_BYTECODE if given.suite and group != "front" else given.impl
+    found = killer(m, tests, limit, impl) if tests else None
     row = {"group": group, "number": number, "stage": STAGE, "killer": found, "ran": len(tests),
            "available": len(tests), "seconds": round(time.monotonic() - began, 1)}
     with (given.folder / VERDICTS).open("a") as f:
@@ -171,6 +180,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="the folder of `shards`")
     parser.add_argument("--groups", nargs="*", default=list(FOLDERS), choices=FOLDERS)
     parser.add_argument("--only", type=int, nargs="*", help="numbers of mutants")
+    parser.add_argument("--suite", action="store_true", help="choose tests of the suite and the referee alone")
     parser.add_argument("--tests", nargs="*", metavar="TEST", help="run these, not the chosen ones")
     parser.add_argument("--impl", default=IMPLEMENTATION)
     parser.add_argument("--seed", type=int, default=SEED)

@@ -48,9 +48,9 @@ from tests.mutation.sites import GROUPS, ROOT, TARGETS, Mutant, draw, why_equiva
 from tests.tileir_eval import kernels as tileir_kernels
 
 SHARDED = ("front", "passes", "tileir")
-TESTS = ("conformance", "tests/digests/programs.py")
-PROGRAMS = 0.25  # seconds of programs for a mutant, in each process
-ROUNDS = (0.7, 2, 6, 20, 60)  # seconds of tests for a mutant, in each process, round by round
+TESTS = ("conformance", "tests/mutation/generated_programs.py")
+PROGRAMS = 0.15  # seconds of programs for a mutant, in each process
+ROUNDS = (0.25, 0.7, 2, 6, 20, 60)  # seconds of tests for a mutant, in each process, round by round
 NEEDS_IMPORT = "needs an import"
 Drawn = tuple[str, int, Mutant]  # group and number
 
@@ -66,7 +66,7 @@ class Shard:
 
     def __init__(self, number: int, given: argparse.Namespace, todo: list[Drawn]):
         self.number, self.given = number, given
-        start = number * 17 % len(todo)  # processes begin with other mutants
+        start = number * len(todo) // given.jobs  # processes begin with other mutants
         self.todo = [(i, *todo[i]) for i in (*range(start, len(todo)), *range(start))]
         self.monitor = Monitor()
         self.monitor.end()

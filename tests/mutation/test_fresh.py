@@ -23,9 +23,18 @@ def test_files_of_tests_that_mirror():
 
 def test_tests_are_found_by_tokens_of_the_cell():
     m = the("cutile/front/proxies.py", "'le': '<='")
-    assert "conformance/test_static_eval.py::test_operators_on_run_time_values" in fresh.by_words(m, "front")
+    assert "conformance/test_static_eval.py::test_operators_on_run_time_values" in fresh.by_words(m, fresh.FOLDERS["front"])
     ids = ["a.py::test_operators[<=]", "a.py::test_le", "a.py::test_two[le-int32]", "a.py::test_least"]
     assert set(named_after(m, ids)) == set(ids[:3])
+
+
+@pytest.mark.parametrize("group", fresh.FOLDERS)
+def test_the_suite_alone_is_chosen_where_it_judges(group):
+    m = the("cutile/front/proxies.py", "'le': '<='")
+    near = ["tests/mutation/generated_programs.py::test_program[3]"]
+    assert {t.partition("/")[0] for t in fresh.chosen(m, group, True, [])} == {"conformance"}
+    assert fresh.chosen(m, group, True, near)[-1:] == near
+    assert "tests/front/test_static.py" in fresh.chosen(m, group, False, near)
 
 
 def test_tests_that_others_chose_come_by_rank(tmp_path):
