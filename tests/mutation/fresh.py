@@ -10,7 +10,7 @@ import takes half a second. Each runs a few tests: those whose text has rare tok
 file that mirrors the mutated one (`tests/test_mirror.py` says which), and those that `shards` chose: tests named after
 the mutated code, then tests that execute lines with its words, then tests that execute it. With --suite these are
 tests of the suite and the referee's programs alone, if those of `shards` were; mutants of `passes` and `tileir` then
-run through bytecode. FOLDER/import.jsonl gets the verdicts, which `shards --table` counts with the others.
+run through bytecode, those of `passes` without checks of bounds where a launch may leave them out. FOLDER/import.jsonl gets the verdicts, which `shards --table` counts with the others.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ STAGE, VERDICTS, NEAR = "import", "import.jsonl", "near-*.json"
 MOST = 24  # test functions that are chosen by words, and tests that `shards` chooses
 RARE = 30  # a word that more test functions have is not rare
 IMPLEMENTATION = "cutile:interp"
-THROUGH_BYTECODE = "tests.tileir_eval.adapter:Ordered"
+OF_SUITE = {"front": IMPLEMENTATION, "passes": "tests.tileir_eval.adapter:Unchecked",  # on which --suite runs
+            "tileir": "tests.tileir_eval.adapter:Ordered"}
 FOLDERS = {"front": ("conformance", "tests/front"), "passes": ("conformance", "tests/passes", "tests/analysis"),
            "tileir": ("tests/gpu/tileir",)}
 
@@ -160,7 +161,7 @@ def attempt(given: argparse.Namespace, near: dict[tuple[str, int], list[str]], d
         return
     tests = given.tests or chosen(m, group, given.suite, near.get((group, number), []))
     limit = min(given.budget, given.deadline - began)
-    impl = THROUGH_BYTECODE if given.suite and group != "front" else given.impl
+    impl = OF_SUITE[group] if given.suite else given.impl
     found = killer(m, tests, limit, impl) if tests else None
     row = {"group": group, "number": number, "stage": STAGE, "killer": found, "ran": len(tests),
            "available": len(tests), "seconds": round(time.monotonic() - began, 1)}
