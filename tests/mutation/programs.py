@@ -131,7 +131,7 @@ def _text(launch: Launch) -> str:
 class _Capturing:
     """Keeps what is launched, each kernel once for equal types; of each test function of the suite at most MOST."""
 
-    MOST = 6
+    MOST = 12
     ct: Any
 
     def __init__(self) -> None:

@@ -2,6 +2,7 @@
 
     python -m tests.mutation.shards FOLDER --jobs 15 --seconds 500          # bytecode of programs, then tests
     python -m tests.mutation.shards FOLDER --impl tests.mutation.programs:Interpreted --no-programs
+    python -m tests.mutation.shards FOLDER --groups passes --all --tests conformance/test_row_division.py
     python -m tests.mutation.fresh FOLDER --jobs 15 --seconds 100           # what survived, imported anew
     python -m tests.mutation.shards FOLDER --table
 
@@ -55,10 +56,17 @@ NEEDS_IMPORT = "needs an import"
 Drawn = tuple[str, int, Mutant]  # group and number
 
 
-def drawn(groups: tuple[str, ...], seed: int, count: int) -> list[Drawn]:
+def drawn(seed: int, count: int) -> list[Drawn]:
     """The mutants, those of the groups in turn."""
-    of = [[(g, i, m) for i, m in enumerate(draw(GROUPS[g], seed, count))] for g in groups]
+    of = [[(g, i, m) for i, m in enumerate(draw(GROUPS[g], seed, count))] for g in SHARDED]
     return [d for k in range(max(map(len, of))) for ds in of for d in ds[k:k + 1]]
+
+
+def order_of(number: int, given: argparse.Namespace, todo: list[Drawn]) -> list[tuple[int, str, int, Mutant]]:
+    """The mutants of the given groups, with their places in the whole draw, each process beginning with others."""
+    mine = [(i, *d) for i, d in enumerate(todo) if d[0] in given.groups]
+    start = number * len(mine) // given.jobs
+    return mine[start:] + mine[:start]
 
 
 class Shard:
@@ -66,8 +74,7 @@ class Shard:
 
     def __init__(self, number: int, given: argparse.Namespace, todo: list[Drawn]):
         self.number, self.given = number, given
-        start = number * len(todo) // given.jobs  # processes begin with other mutants
-        self.todo = [(i, *todo[i]) for i in (*range(start, len(todo)), *range(start))]
+        self.todo = order_of(number, given, todo)
         self.monitor = Monitor()
         self.monitor.end()
         self.tests: dict[str, tuple[int, float, pytest.Item]] = {}  # rank among those of its function, seconds
@@ -104,7 +111,8 @@ class Shard:
         outcome, until, ranks = _Outcome(), time.monotonic() + self.given.seconds / 6, Counter()
         tables = [f for f in _cached_functions() if not f.__wrapped__.__code__.co_argcount]
         session.config.pluginmanager.register(outcome)
-        for item in list(sample(session.items))[self.number::self.given.jobs]:
+        tests = session.items if self.given.all else list(sample(session.items))
+        for item in tests[self.number::self.given.jobs]:
             if time.monotonic() > until:
                 break
             outcome.passed = outcome.failed = False
@@ -337,6 +345,7 @@ def main() -> None:
     parser.add_argument("--impl", default="tests.mutation.programs:ThroughBytecode", help="an adapter of programs.py")
     parser.add_argument("--no-programs", dest="programs", action="store_false", help="run tests alone")
     parser.add_argument("--tests", nargs="*", default=TESTS, metavar="FILE", help="conformance among them")
+    parser.add_argument("--all", action="store_true", help="all tests of each function, not a sample")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--count", type=int, default=COUNT, help="how many of each group, equivalent ones not counted")
     parser.add_argument("--seconds", type=float, default=500)
@@ -345,13 +354,13 @@ def main() -> None:
     given = parser.parse_args()
     given.deadline, given.folder = time.monotonic() + given.seconds, given.folder.resolve()
     os.chdir(ROOT)
-    todo = drawn(tuple(given.groups), given.seed, given.count)
+    todo = drawn(given.seed, given.count)
     if not given.table:
         given.folder.mkdir(parents=True, exist_ok=True)
         if not (given.folder / "killed").is_file():
             (given.folder / "killed").write_bytes(bytes(len(todo)))
         finish(shared_out(list(range(given.jobs)), given.jobs, lambda n: work(n, given, todo)))
-    print(table(given.folder, todo))
+    print(table(given.folder, [d for d in todo if d[0] in given.groups]))
 
 
 if __name__ == "__main__":

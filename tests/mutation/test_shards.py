@@ -34,6 +34,13 @@ def shard(monkeypatch):
     return s
 
 
+def test_a_mutant_has_one_place_whatever_groups_are_tried():
+    todo = [("front", 0, mutant()), ("passes", 0, mutant()), ("front", 1, mutant()), ("passes", 1, mutant())]
+    for number, places in ((0, [1, 3]), (1, [3, 1])):  # a process begins where the others do not
+        given = SimpleNamespace(groups=["passes"], jobs=2)
+        assert [i for i, *_ in shards.order_of(number, given, todo)] == places
+
+
 def verdict(s: shards.Shard, m: sites.Mutant, kills) -> dict:
     s._verdict(0, "front", 7, m, "tests", kills, [("t", 0.1, None)], 5)
     return json.loads(s.out.getvalue())
