@@ -57,7 +57,7 @@ STARTS = {
     "exclusive or of unlike": lambda b, i: (b * 16) ^ i,
 }
 #: over what the counter goes
-LOOPS = {"of one": lambda b: range(0, 3), "of eight": lambda b: range(0, 24, 8), "from four": lambda b: range(4, 40, 16),
+LOOPS = {"of one": lambda b: range(3), "of eight": lambda b: range(0, 24, 8), "from four": lambda b: range(4, 40, 16),
          "by a step of six": lambda b: range(8, 24, 6), "from the block": lambda b: range(b * 8, b * 8 + 32, 16)}
 
 

@@ -23,7 +23,7 @@ def test_files_of_tests_that_mirror():
 
 def test_tests_are_found_by_tokens_of_the_cell():
     m = the("cutile/front/proxies.py", "'le': '<='")
-    assert "conformance/test_static_eval.py::test_operators_on_run_time_values" in fresh.by_words(m, fresh.FOLDERS["front"])
+    assert "conformance/test_static_eval.py::test_operators_on_run_time_values" in fresh.by_words(m, ["conformance"])
     ids = ["a.py::test_operators[<=]", "a.py::test_le", "a.py::test_two[le-int32]", "a.py::test_least"]
     assert set(named_after(m, ids)) == set(ids[:3])
 
