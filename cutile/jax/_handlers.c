@@ -472,9 +472,11 @@ static PyObject *buffers_of(const FfiCall *call)
     for (int64_t i = 0; out != NULL && i < n; i++) {
         const FfiBuffer *b = buffer(call, i);
         PyObject *dims = PyTuple_New((Py_ssize_t)b->rank);
-        for (int64_t k = 0; dims != NULL && k < b->rank; k++)
-            if (PyTuple_SetItem(dims, (Py_ssize_t)k, PyLong_FromLongLong(b->dims[k])) < 0)
+        for (int64_t k = 0; dims != NULL && k < b->rank; k++) {
+            PyObject *size = PyLong_FromLongLong(b->dims[k]);
+            if (size == NULL || PyTuple_SetItem(dims, (Py_ssize_t)k, size) < 0)
                 Py_CLEAR(dims);
+        }
         PyObject *item = dims == NULL ? NULL : Py_BuildValue("(KN)", (unsigned long long)(uintptr_t)b->data, dims);
         if (item == NULL || PyList_Append(out, item) < 0)
             Py_CLEAR(out);

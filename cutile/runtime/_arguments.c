@@ -343,7 +343,7 @@ static int lies_inside(PyObject *type, int which, Py_ssize_t at)
     PyObject *size = PyObject_GetAttrString(type, "__basicsize__");
     Py_ssize_t n = size == NULL ? -1 : PyLong_AsSsize_t(size);
     Py_XDECREF(size);
-    return at >= (Py_ssize_t)sizeof(PyObject) && at % (Py_ssize_t)sizeof(int) == 0 && at + widths[which] <= n;
+    return at >= (Py_ssize_t)sizeof(PyObject) && at % (Py_ssize_t)sizeof(int) == 0 && at <= n - widths[which];
 }
 
 PyObject *cupy_fields(PyObject *self, PyObject *args)

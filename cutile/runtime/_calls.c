@@ -250,7 +250,7 @@ PyObject *cache_keep_call(PyObject *self, PyObject *const *a, Py_ssize_t n)
         || !read_all(&launched, all, count, c->constants, c->kinds)
         || call.n_values + holes.count != launched.n_values /* an argument that calls leave out is a launch value */
         || (recipes = completed(c, a[7], passed, count, all, call.kept)) == NULL)
-        out = not_here() == NULL ? NULL : Py_NewRef(Py_False);
+        out = not_kept();
     else if ((key = signature_of(&call)) != NULL && (to = signature_of(&launched)) != NULL
              && (plan = PyTuple_Pack(CALL_ITEMS, to, a[3], a[4], a[5], a[6], recipes, a[8],
                                                  call.kept)) != NULL) {

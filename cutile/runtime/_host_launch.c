@@ -24,6 +24,7 @@ static int memory_buffer(PyObject *self, Py_buffer *view, int flags)
     Memory *m = (Memory *)self;
     if (m->read_only && (flags & PyBUF_WRITABLE)) {
         PyErr_SetNone(PyExc_BufferError); /* NumPy asks so first, and then for what is read only */
+        view->obj = NULL; /* nothing to give back */
         return -1;
     }
     return PyBuffer_FillInfo(view, self, m->data, m->size, m->read_only, flags);

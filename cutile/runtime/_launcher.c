@@ -34,6 +34,13 @@ PyObject *not_here(void)
     return Py_NewRef(Py_NotImplemented);
 }
 
+PyObject *not_kept(void)
+{
+    PyObject *answer = not_here();
+    Py_XDECREF(answer);
+    return answer == NULL ? NULL : Py_NewRef(Py_False);
+}
+
 /* ---------------------------------------------------------------- launching */
 
 int read_grid(PyObject *grid, long limit, unsigned *out)
@@ -56,7 +63,7 @@ static int is_there(PyObject *container, PyObject *key, PyObject *object)
 {
     if (PyDict_CheckExact(container)) {
         PyObject *item = PyDict_GetItemWithError(container, key); /* lent, but only compared */
-        return object == container ? item == NULL : item == object;
+        return object == container ? item == NULL && PyErr_Occurred() == NULL : item == object;
     }
     PyObject *found = PyObject_GetAttr(container, key);
     Py_XDECREF(found);
@@ -346,7 +353,7 @@ static PyObject *cache_insert(PyObject *self, PyObject *const *a, Py_ssize_t n)
     if (r.kept == NULL)
         return NULL;
     if (!read_all(&r, all, items_of(a[0], all), c->constants, c->kinds))
-        out = not_here() == NULL ? NULL : Py_NewRef(Py_False);
+        out = not_kept();
     else if ((key = signature_of(&r)) != NULL
              && (entry = PyTuple_Pack(ITEMS, a[1], a[2], a[3], a[4], a[5], a[6], r.kept)) != NULL) {
         if (PyDict_Size(c->entries) >= c->capacity)

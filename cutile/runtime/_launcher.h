@@ -151,6 +151,8 @@ int read_grid(PyObject *grid, long limit, unsigned *out);
 int read_stream(PyObject *stream, PyObject *readers, uint64_t *out);
 /* The answer "leave it to Python". An error that is no Exception, such as KeyboardInterrupt, is raised instead. */
 PyObject *not_here(void);
+/* The answer "these were not kept", False; errors as above. */
+PyObject *not_kept(void);
 /* Whether the settings that matter here are not set anywhere. watch: as settings.watch makes it */
 int untouched(PyObject *watch);
 int is_on_host(PyObject *entry);

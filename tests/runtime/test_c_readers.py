@@ -147,7 +147,8 @@ def test_vectors_that_are_none(c):
         assert signatures(c, FieldsArray, kind, [a]) == [NotImplemented]
 
 
-@pytest.mark.parametrize("place, at", [(0, 8), (0, -12), (1, HEAD + 1), (2, -4), (3, 0), (4, -4), (5, 0), (5, -3)])
+@pytest.mark.parametrize("place, at", [(0, 8), (0, -12), (1, HEAD + 1), (2, -4), (3, 0), (4, -4), (5, 0), (5, -3),
+                                       (0, sys.maxsize - 7), (5, sys.maxsize - 3)])
 def test_no_field_is_outside_of_its_object(c, place, at):
     """Places that are not positive here are counted from the end."""
     places = [HEAD + n for n in (8, 32, 64, 72, 0, 8)]
