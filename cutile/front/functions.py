@@ -52,8 +52,8 @@ def bind(c: Context, definition: Definition, args, kwargs, default: Callable[[st
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as e:
-        raise TileTypeError(f"{definition.name}(): {e}", help=f"it is defined as {definition.name}"
-                            f"{_readable(signature)} in line {definition.node.lineno}") from None
+        raise TileTypeError(f"{definition.name}(): {e}", notes=[
+            (f"it is defined as {definition.name}{_readable(signature)}", definition.header_span())]) from None
     terms: dict[str, Term] = {}
     for name, p in signature.parameters.items():
         if p.kind is p.VAR_POSITIONAL:

@@ -17,6 +17,7 @@ from typing import NoReturn, TypeVar
 
 from cutile.dtypes import DType, bool_, from_foreign, info
 from cutile.errors import TileError, TileTypeError
+from cutile.ir.nodes import Frame, Region
 from cutile.ir.terms import (
     Const,
     FString,
@@ -51,6 +52,16 @@ def invalid(
 
 def refuse(message: str, *, help: str | None = None, cls: type[TileError] = TileTypeError) -> NoReturn:
     raise cls(message, help=help)
+
+
+@contextmanager
+def about_the_function(region: Region) -> Iterator[None]:
+    """Errors raised within the `with` block show where the function is defined whose call stands in this region."""
+    try:
+        yield
+    except TileError as e:
+        e.notes += tuple(("this is the function", n.def_span) for n in region.nodes[:1] if isinstance(n, Frame))
+        raise
 
 
 @contextmanager

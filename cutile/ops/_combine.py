@@ -27,7 +27,7 @@ from cutile.ir.terms import (
 )
 from cutile.ir.walk import only_op
 from cutile.ops import _numeric, arithmetic, bits
-from cutile.ops._arguments import axis_arg, invalid, refuse, tile_arg
+from cutile.ops._arguments import about_the_function, axis_arg, invalid, refuse, tile_arg
 from cutile.ops._constants import encode
 from cutile.ops._op import OpDef
 from cutile.ops._promotion import broadcast, cast, common_shape, implicit_cast, value_of
@@ -138,7 +138,8 @@ def combine_region(b: Builder, op: OpDef, func: Term, types: Sequence[TileType],
         result = b.call(func, [Leaf(p) for p in region.params])
         if is_poisoned(result):
             return Poison()
-        b.append(Yield(_results(b, op, result, scalars, many), b.span))
+        with about_the_function(region):
+            b.append(Yield(_results(b, op, result, scalars, many), b.span))
     return region
 
 

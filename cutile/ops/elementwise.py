@@ -28,7 +28,7 @@ from cutile.ir.terms import (
 )
 from cutile.ir.walk import walk
 from cutile.ops import debug
-from cutile.ops._arguments import invalid, is_none, refuse
+from cutile.ops._arguments import about_the_function, invalid, is_none, refuse
 from cutile.ops._op import ATOMIC, ELEMENTS, OFFSETS, PURE, READ, OpDef, op
 from cutile.ops._promotion import broadcast, broadcast_arg, common_shape, value_of
 from cutile.ops.compare import as_bool
@@ -54,7 +54,8 @@ def _rule(b: Builder, op: OpDef, func: Term, x: Term, mask: Term) -> Term:
         if is_poisoned(result):
             return POISON
         _check_body(region)
-        found = _results(result)
+        with about_the_function(region):
+            found = _results(result)
         b.append(Yield(tuple(value_of(b, t) for t in found), b.span))
     operands = tuple(value_of(b, broadcast(b, t, common)) for t in tiles)
     where = None

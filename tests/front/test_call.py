@@ -45,7 +45,8 @@ def test_binding_errors(call, says):  # EX-7, ERR-4
         def k(): {call}
     """)["k"]
     e = refused(k, at=call, says=says)
-    assert "it is defined as " in e.help
+    (text, where), = e.notes
+    assert text.startswith("it is defined as ") and where.source_line().strip().startswith(f"def {call[0]}(")
 
 
 def test_default_values():  # CALL-1

@@ -207,7 +207,23 @@ def test_no_number_is_refused():
     def kernel(a):
         ct.elementwise(lambda v: "no")(ct.load(a, (0,), (16,)))
 
-    refused(kernel, A1, says="must return a number")
+    e = refused(kernel, A1, says="must return a number")
+    assert [(text, where.line) for text, where in e.notes] == [("this is the function", e.loc.line)]
+
+
+def returns_text(v):
+    return "no"
+
+
+def test_a_function_that_is_refused_is_shown_where_it_is_defined():
+    def kernel(a):
+        ct.elementwise(returns_text)(ct.load(a, (0,), (16,)))
+
+    def reduced(a):
+        ct.reduce(ct.load(a, (0,), (16,)), 0, lambda p, q: returns_text(p), 0)
+
+    assert [where.line for _, where in refused(kernel, A1).notes] == [returns_text.__code__.co_firstlineno]
+    assert [where.line for _, where in refused(reduced, A1).notes] == [reduced.__code__.co_firstlineno + 1]
 
 
 def test_no_function_is_refused():
