@@ -111,6 +111,19 @@ def test_demo_prints_a_row_per_launch(monkeypatch):
         assert word in text
 
 
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_numbers_of_the_demo_are_whole_however_narrow_the_terminal(width):
+    from rich.console import Console
+
+    demo, report, text = importlib.import_module("demo"), importlib.import_module("_report"), io.StringIO()
+    row = report.Row("flash attention f16, grouped queries, causal", (4, 2, 16), (64, 64, 128), 1.25e-7, 3.5e-4, 0.6261,
+                     ())
+    Console(file=text, width=width).print(demo.table([row]))
+    for word in ("1.2e-07", "3.5e-04", "626.1 ms", "largest error", "allowed there"):
+        assert word in text.getvalue()
+    assert "…" not in text.getvalue()
+
+
 def test_demo_fails_when_an_example_does(monkeypatch):
     def broken():
         raise AssertionError("vector add f32: 3 of 9 elements are wrong")

@@ -41,7 +41,7 @@ def debug(
     except _Left:
         return
     if not stops.reached:
-        fail(f"{name or 'a kernel'} was launched {stops.count} time(s) by {file}")
+        fail(script.not_launched(name, file, stops.seen))
 
 
 class _Left(BaseException):
@@ -52,14 +52,15 @@ class _StoppingLaunch:
     """Stops in a block of one launch."""
 
     def __init__(self, name: str, block: tuple[int, int, int], number: int):
-        self.name, self.block, self.number, self.count, self.reached = name, block, number, 0, False
+        self.name, self.block, self.number, self.reached = name, block, number, False
+        self.seen: list[str] = []  # kernels that were launched
 
     def see(self, caught: Caught, go_on: Callable[[], None]) -> None:
         grid, kernel, args = caught
-        if not isinstance(kernel, Kernel) or self.name not in ("", kernel.__name__):
+        if not isinstance(kernel, Kernel):
             return go_on()
-        self.count += 1
-        if self.count != self.number:
+        self.seen.append(kernel.__name__)
+        if self.name not in ("", kernel.__name__) or self._count() != self.number:
             return go_on()
         dims = padded_grid(grid)
         if not all(i < n for i, n in zip(self.block, dims, strict=True)):
@@ -82,3 +83,6 @@ class _StoppingLaunch:
             raise _Left from None
         finally:
             sys.settrace(before)
+
+    def _count(self) -> int:
+        return self.seen.count(self.name) if self.name else len(self.seen)

@@ -70,7 +70,7 @@ def _without_current_folder() -> Iterator[None]:
 
 def _gpu() -> Iterator[tuple[str, str, str]]:
     """Rows about the assembler, the driver and each GPU. No context is created on a GPU."""
-    from cutile.gpu.driver import driver
+    from cutile.gpu.driver import MISSING, driver
     from cutile.gpu.find_tileiras import find_tool
 
     try:
@@ -84,12 +84,13 @@ def _gpu() -> Iterator[tuple[str, str, str]]:
         for k in range(d.count()):
             yield f"GPU {k}", "sm_{}{}".format(*d.capability(k)), d.name(k)
     except TileError as e:
-        yield "NVIDIA driver", "not usable", e.message
+        get = "; install it: pip install 'cutile[gpu]'" if e.message == MISSING else ""
+        yield "NVIDIA driver", "not usable", e.message + get
 
 
 _PACKAGES = {
     "numpy": "the interpreter computes with it", "ml_dtypes": "bfloat16, fp8 and fp4 arrays on the host",
-    "cuda-bindings": "calls of NVIDIA's driver",
+    "cuda-bindings": "of cuda-python: calls of NVIDIA's driver",
     "cuda-cccl": "sorts of cutile.compute on GPU arrays", "torch": "tensors as arguments",
     "debugpy": "breakpoints from VS Code", "scikit-image": "examples",
     "scikit-learn": "examples", "hypothesis": "tests", "triton": "benchmarks compare with its interpreter",

@@ -105,9 +105,15 @@ def at_launch(file: str, name: str, arguments: Sequence[str], number: int, then:
     except Exception as e:
         _show_error(e, file)
         raise NotLaunchedError(f"{file} failed before launch {number} of {name}") from None
-    times = f"launched {seen.count(name)} time(s)" if name in seen else "never launched"
-    others = f"; it launches {', '.join(dict.fromkeys(seen))}" if seen and name not in seen else ""
-    raise NotLaunchedError(f"{name} was {times} by {file}{others}")
+    raise NotLaunchedError(not_launched(name, file, seen))
+
+
+def not_launched(name: str, file: str, seen: Sequence[str]) -> str:
+    """Why there is no such launch. `seen`: the names of the kernels that were launched; `name`: "" is any kernel."""
+    count = seen.count(name) if name else len(seen)
+    times = f"launched {count} time{'s' * (count != 1)}" if count else "never launched"
+    others = f"; it launches {', '.join(dict.fromkeys(seen))}" if seen and not count else ""
+    return f"{name or 'a kernel'} was {times} by {file}{others}"
 
 
 def _raise(e: Exception) -> NoReturn:
@@ -127,8 +133,10 @@ def _launching(see: See) -> Iterator[None]:
     """Within the `with` block, `see` takes the place of launches."""
     from cutile.compute.steps import Step  # verbs that run no script need not load it
 
-    def launch(stream: Any, grid: Any, kernel: Any, args: Any, /, **options: Any) -> None:
-        return see(Caught(grid, kernel, args), partial(_launch, stream, grid, kernel, args, **options))
+    def launch(*given: Any, **options: Any) -> None:
+        if len(given) != 4:
+            return _launch(*given, **options)  # which says what is wrong
+        return see(Caught(*given[1:]), partial(_launch, *given, **options))
 
     def run_prepared(prepared: Prepared, stream: Any = None) -> None:
         return see(Caught(prepared.grid, prepared.kernel, prepared.arguments), partial(_run_prepared, prepared, stream))

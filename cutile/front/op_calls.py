@@ -97,7 +97,9 @@ def _error(op: OpDef | Method, method: bool, args: Sequence[Term], kwargs: Mappi
     help = f"its signature is {name}{_plain(signature)}"
     unknown = next((k for k in kwargs if k not in signature.parameters), None)
     if unknown is not None:
-        close = PARAMETERS.get(unknown) or nearest(unknown, [*signature.parameters])
+        missing = [n for n, p in signature.parameters.items() if p.default is p.empty and n not in given]
+        close = (PARAMETERS.get(unknown) or nearest(unknown, [*signature.parameters])
+                 or (missing[0] if len(missing) == 1 else None))  # then that is what it stands for
         hint = f"did you mean `{close}`? " if close in signature.parameters else ""
         if name in ("load", "store") and unknown in ("mask", "other"):
             hint = ("what lies beyond the array reads as padding_mode says, and is not written; gather and scatter "

@@ -124,8 +124,12 @@ def no_number(f: TileFunction, name: str, value: Any) -> TypeError:
 def no_array(f: TileFunction, name: str, value: Any, others: Iterable[Any] = ()) -> TypeError:
     """The error of something else for a parameter that must be an array. `others`: the arguments of the call."""
     number = isinstance(value, bool | int | float | np.generic)
-    return refusal(TypeError(f"{f.__name__}(): `{name}` must be an array, got "
-                             f"{f'the number {value}' if number else type_name(value)}"
+    output = next((o for o in f.outputs if o.name == name), None)
+    got = f"got {f'the number {value}' if number else type_name(value)}"
+    if output is not None:
+        return refusal(TypeError(f"{f.__name__}(): out= must give an array for `{name}`, {got}; without out= the call "
+                                 f"makes {'its outputs' if len(f.outputs) > 1 else 'it'}"))
+    return refusal(TypeError(f"{f.__name__}(): `{name}` must be an array, {got}"
                              f"{_as_array(name, value, number, f.specs[name].sizes, others)}"))
 
 

@@ -181,6 +181,8 @@ def instead(f: TileFunction, inputs: Sequence[Any]) -> TypeError | None:
     named = {o.name: o.out for o in f.outputs if o.out.name is not None}
     free = may_be_outputs(f.kernel, f.given.get("defaults") or {}, named)
     now = [o.name for o in unnamed]
+    if _would_do(f, unnamed, now, named, inputs):
+        return None  # something else is wrong
     for other in itertools.islice(itertools.permutations(free, len(unnamed)), MOST_TRIED):
         if list(other) != now and _would_do(f, unnamed, other, named, inputs):
             if set(other) == set(now):

@@ -142,7 +142,8 @@ def _sizes(axes: Sequence[Axis], names: Names) -> list[int]:
 def _as_ints(what: str, value: Any) -> tuple[int, ...]:
     """Sizes as ints. TypeError for what is no tuple of ints, ValueError for a negative one."""
     if not isinstance(value, tuple | list):
-        raise TypeError(f"{what} must be a tuple of ints, got {value!r:.100}")
+        hint = "; a tuple of one is written (n,)" if hasattr(type(value), "__index__") else ""
+        raise TypeError(f"{what} must be a tuple of ints, got {value!r:.100}{hint}")
     for axis, n in enumerate(value):
         if isinstance(n, bool) or not hasattr(type(n), "__index__"):
             hint = "; write // or cdiv() for division" if isinstance(n, float) else ""

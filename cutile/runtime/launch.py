@@ -6,6 +6,7 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable
+from operator import index
 from typing import Any, SupportsIndex
 
 from cutile import settings
@@ -191,15 +192,20 @@ def padded_grid(grid: Any) -> tuple[int, int, int]:
     grid = tuple(map(to_builtin, tuple.__iter__(grid)))
     if len(grid) > 3:
         raise refusal(ValueError(f"grid must have at most three dimensions, got {len(grid)}: {grid}"))
-    for n in grid:
-        if type(n) is int and 0 <= n <= GRID_LIMIT:
-            continue
-        if isinstance(n, bool) or not hasattr(type(n), "__index__"):
-            raise refusal(TypeError(f"grid entries must be ints, got {n!r} in {grid}; ct.cdiv(n, tile) rounds up in "
-                                    f"integers"))
+    blocks = [_blocks(n, grid) for n in grid]
+    for n in blocks:
         if n < 0:
-            raise refusal(OverflowError(f"grid entries must not be negative, got {int(n)} in {grid}"))
+            raise refusal(OverflowError(f"grid entries must not be negative, got {n} in {grid}"))
         if n > GRID_LIMIT:
-            raise refusal(ValueError(f"grid entries must be at most {GRID_LIMIT}, got {int(n)} in {grid}"))
-    x, y, z = (*grid, 1, 1, 1)[:3]
-    return (x, y, z) if type(x) is type(y) is type(z) is int else (int(x), int(y), int(z))
+            raise refusal(ValueError(f"grid entries must be at most {GRID_LIMIT}, got {n} in {grid}"))
+    x, y, z = (*blocks, 1, 1, 1)[:3]
+    return x, y, z
+
+
+def _blocks(n: Any, grid: tuple) -> int:
+    if not isinstance(n, bool):
+        try:
+            return index(n)
+        except TypeError:  # an array of several numbers, for example
+            pass
+    raise refusal(TypeError(f"grid entries must be ints, got {n!r} in {grid}; ct.cdiv(n, tile) rounds up in integers"))

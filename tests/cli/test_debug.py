@@ -53,8 +53,8 @@ def test_without_a_name_it_stops_in_the_first_launch(tmp_path):
 
 @pytest.mark.parametrize("words, says", [
     (["nowhere.py"], "there is no file nowhere.py"),
-    (["script.py::nope"], "nope was launched 0 time(s)"),
-    (["script.py::adds", "--launch", "3"], "adds was launched 2 time(s)"),
+    (["script.py::nope"], "nope was never launched by script.py; it launches fills, adds"),
+    (["script.py::adds", "--launch", "3"], "adds was launched 2 times"),
     (["script.py", "--block", "4"], "block (4, 0, 0) is outside the grid (4, 1, 1) of fills"),
     (["script.py", "--block", "x"], "--block x: write a block id such as 3 or 3,0,0"),
 ])

@@ -34,6 +34,13 @@ def test_gpus(monkeypatch):
     assert "cuDevicePrimaryCtxRetain" not in fake.names()  # no context, so no memory of the GPU
 
 
+def test_without_the_package_for_gpus(monkeypatch):
+    monkeypatch.setattr(drivers, "_driver", None)
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    assert row("NVIDIA driver") == ["not usable", "launching on a GPU needs cuda-python, which is not installed; "
+                                                  "install it: pip install 'cutile[gpu]'"]
+
+
 def test_sorts(monkeypatch):
     monkeypatch.setattr(delegation, "_installed", lambda: True)
     monkeypatch.setattr(delegation, "_choices", [])

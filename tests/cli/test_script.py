@@ -56,6 +56,16 @@ def test_all_launches_are_seen(file):
     assert seen == [((1,), "first"), ((1,), "second"), ((1,), "second")]
 
 
+@pytest.mark.parametrize("call", ["ct.launch((1,), first, (x,))", "ct.launch(None, (1,), first, x, 1)", "ct.launch()"])
+def test_what_is_wrong_with_a_launch_is_said_as_elsewhere(tmp_path, call):
+    path = tmp_path / "wrong.py"
+    path.write_text(f"{TEXT}\ntry:\n    {call}\nexcept TypeError as e:\n    said = str(e)\n")
+    found = script.run(str(path), [])
+    with pytest.raises(TypeError) as e:
+        eval(call, {"ct": ct, "first": found["first"], "x": found["x"]})
+    assert str(e.value) == found["said"]
+
+
 @pytest.mark.parametrize("number, before", [(1, 1), (2, 2)])
 def test_the_script_ends_at_the_launch(file, number, before):
     caught = script.at_launch(file, "second", [], number, lambda c: (c.kernel.__name__, c.grid, c.args[0][0]))
@@ -63,7 +73,7 @@ def test_the_script_ends_at_the_launch(file, number, before):
 
 
 @pytest.mark.parametrize("name, number, arguments, says", [
-    ("second", 3, [], r"second was launched 2 time\(s\) by "),
+    ("second", 3, [], r"second was launched 2 times by "),
     ("third", 1, [], "third was never launched by .*; it launches first, second"),
     ("third", 1, ["exit"], "third was never launched"),
 ])

@@ -85,7 +85,7 @@ def test_findings_and_failures_are_said_and_shown():
     (["script.py"], "'script.py' is not FILE.py::KERNEL; `cutile show script.py` lists its kernels"),
     (["missing.py::k"], "there is no file missing.py"),
     (["script.py::idle"], "idle was never launched by script.py; it launches adds, races, fails"),
-    (["script.py::adds", "--launch", "3"], "adds was launched 2 time(s) by script.py"),
+    (["script.py::adds", "--launch", "3"], "adds was launched 2 times by script.py"),
     (["script.py::adds", "--block", "2"], "block (2, 0, 0) is outside the grid (2, 1, 1)"),
     (["script.py::adds", "--block", "x"], "'x' is no block: write (3, 0, 0)"),
     (["script.py::adds", "--output", "missing/x.html"], "the page cannot be written to missing/x.html"),

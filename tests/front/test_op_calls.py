@@ -55,3 +55,16 @@ def test_a_misspelt_keyword_is_named_before_what_is_missing_for_it():
         bind(load, False, (Static(1), Static(2)), {"shap": Static(3)})
     assert "did you mean `shape`? its signature is load(" in e.value.help
     assert "padding_mode=ct.PaddingMode.UNDETERMINED, " in e.value.help  # as users write it
+
+
+def test_a_keyword_that_stands_for_the_only_one_missing():
+    store, where = registry()["store"], registry()["where"]
+    with pytest.raises(TileTypeError, match="has no parameter `value`") as e:
+        bind(store, False, (Static(1), Static(2)), {"value": Static(3)})
+    assert e.value.help.startswith("did you mean `tile`? ")
+    with pytest.raises(TileTypeError, match="has no parameter `value`") as e:
+        bind(where, False, (Static(1),), {"value": Static(3)})  # two are missing
+    assert e.value.help.startswith("its signature")
+    with pytest.raises(TileTypeError, match="has no parameter `another`") as e:
+        bind(store, False, (Static(1), Static(2), Static(3)), {"another": Static(3)})  # none is
+    assert e.value.help.startswith("its signature")

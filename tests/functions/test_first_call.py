@@ -99,7 +99,8 @@ def test_arrays_for_outputs_are_checked(monkeypatch):
     for wrong, error, message in ((np.zeros((5, 11), np.float32), ValueError, "have the shape (5, 12), got (5, 11)"),
                                   (np.zeros(60, np.float32), ValueError, "must have the shape (5, 12), got (60,)"),
                                   (np.zeros((5, 12)), TypeError, "must have dtype float32, got float64"),
-                                  (read_only, ValueError, "is read-only"), (3, TypeError, "must be an array")):
+                                  (read_only, ValueError, "is read-only"),
+                                  (3, TypeError, "out= must give an array for `y`, got the number 3; without out=")):
         with pytest.raises(error) as e:
             softmax(X, out=wrong)
         assert message in str(e.value) and "`y`" in str(e.value)

@@ -163,7 +163,7 @@ def test_declared_twice():
 
 
 @pytest.mark.parametrize("out, message", [
-    (ct.Out(lambda M: 3, **ONE), "the shape of output `y` must be a tuple of ints, got 3"),
+    (ct.Out(lambda M: 3, **ONE), "the shape of output `y` must be a tuple of ints, got 3; a tuple of one is written"),
     (ct.Out(lambda M: (2.5,), **ONE), "must be ints, got 2.5 for axis 0"),
     (ct.Out("M-3", **ONE), "must not be negative, got -1 for axis 0, for M = 2"),
     (ct.Out("M//(N-3)", **ONE), "ZeroDivisionError"), (ct.Out("M", lambda: 3, **ONE), "must be a dtype, got 3"),

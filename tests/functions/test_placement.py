@@ -147,6 +147,22 @@ def test_other_errors_stay_as_they_are():
         ct.jit(k, grid=(1,), out=ct.Out("N"))(X, X)
 
 
+def test_arrays_given_for_outputs_are_not_a_question_of_their_order():
+    """Both orders would do, so that another one mends nothing."""
+    @ct.kernel
+    def k(x: ct.Array["N"], y, z):
+        ct.store(y, 0, ct.load(x, 0, 4))
+        ct.store(z, 0, ct.load(x, 0, 4))
+
+    f = ct.jit(k, grid=(1,), out=(ct.Out("N"), ct.Out("N")))
+    for _ in range(2):
+        for given in ((None, None), (None, X.copy()), ([1.0], X.copy())):
+            with pytest.raises(TypeError, match=r"out= must give an array for `y`, got .*; without out= the call makes "
+                                                "its outputs"):
+                f(X, out=given)
+        assert (f(X)[0] == X).all()
+
+
 def test_outputs_in_another_order():
     @ct.kernel
     def k(x: ct.Array["M N"], y, total):

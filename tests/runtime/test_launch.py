@@ -10,8 +10,19 @@ import pytest
 import cutile as ct
 from cutile import settings
 from cutile.runtime import launch
+from cutile.runtime.launch import padded_grid
 
 PACKAGE = Path(ct.__file__).parent
+
+
+class Number:
+    """What stands for an int, and can do nothing else."""
+
+    def __init__(self, n: int):
+        self.n = n
+
+    def __index__(self) -> int:
+        return self.n
 
 
 @ct.kernel
@@ -47,12 +58,22 @@ def test_grids(grid):  # LAUNCH-3, MACH-3, D-75
         ((-1,), OverflowError, "must not be negative, got -1"),
         ((2, -3), OverflowError, "-3"),
         ((2**24,), ValueError, "at most 16777215"),
+        ((np.array([2, 3]),), TypeError, "must be ints, got array([2, 3])"),
+        ((np.float32(2),), TypeError, "must be ints"),
+        ((Number(-1),), OverflowError, "must not be negative, got -1"),
+        ((1, Number(2**24)), ValueError, "at most 16777215, got 16777216"),
     ],
 )
 def test_wrong_grids(grid, cls, says):  # LAUNCH-3
     with pytest.raises(cls) as e:
         ct.launch(None, grid, nothing, ())
     assert type(e.value) is cls and says in str(e.value)
+
+
+@pytest.mark.parametrize("number", [np.int8(3), np.array(3), Number(3)])
+def test_whatever_stands_for_an_int_may_be_in_a_grid(number):  # LAUNCH-3
+    assert padded_grid((number,)) == (3, 1, 1) and padded_grid((2, number)) == (2, 3, 1)
+    assert {type(n) for n in padded_grid((1, 2, number))} == {int}
 
 
 def plain(x):

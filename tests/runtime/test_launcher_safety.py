@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import cutile as ct
+from cutile import settings
 from cutile.gpu import variants
 from cutile.runtime import launch_cache
 from tests.front.compiling import cell
@@ -26,6 +27,8 @@ from tests.gpu.fake_driver import installed
 @pytest.fixture
 def c(monkeypatch):
     module = extension.built()
+    for s in settings.table().values():
+        monkeypatch.delenv(s.variable, raising=False)  # those that leave launches to Python
     monkeypatch.setattr(launch_cache, "extension", lambda: module)
     return module
 

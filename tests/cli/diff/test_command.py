@@ -97,7 +97,7 @@ def test_a_later_launch(script, wrong):
 
 @pytest.mark.parametrize("args, message", [
     (("{}::nobody", "--backends", "batch,block"), "nobody was never launched by"),
-    (("{}::rows", "--launch", "3"), "rows was launched 2 time(s) by"),
+    (("{}::rows", "--launch", "3"), "rows was launched 2 times by"),
     (("{}", ), "is not FILE.py::KERNEL"),
     (("nowhere.py::k",), "there is no file nowhere.py"),
     (("{}::rows", "--backends", "interp"), "give two of interp, batch, block, gpu"),

@@ -72,7 +72,7 @@ def test_a_launch_says_the_types(file, tmp_path):
     assert "array<f16[?]>" in said("show", f"{file}::doubles", "--launch", "2")
     assert "array<i64[?]>" in said("show", f"{file}::doubles", "--args", "int64")
     assert not (tmp_path / "ran").exists()  # the script ends at the launch
-    assert "launched 2 time(s)" in said("show", f"{file}::doubles", "--launch", "3", code=1)
+    assert "launched 2 times" in said("show", f"{file}::doubles", "--launch", "3", code=1)
     assert "never was never launched" in (text := said("show", f"{file}::never", code=1))
     assert "1 parameter(s), x: give a type for each" in text
     assert "kernel empty()" in said("show", f"{file}::empty")
