@@ -4,7 +4,8 @@ For each digit a launch counts the keys of each tile that have each of its value
 the first value in all tiles, then of the second one, and so on, says where these keys begin in the output. A last
 launch moves each key there, behind those of its tile that have the same digit and come before it.
 
-The counts of four values are fields of one integer, so that one scan of a tile is one of four.
+A lane counts its few keys one after the other, each value in four bits of one integer, and so learns how many of them
+come before each. The counts of all lanes are added up in four integers, with four values in each.
 """
 
 import dataclasses
@@ -17,6 +18,7 @@ from cutile.compute.delegation import NUMBERS, Delegating, chosen
 from cutile.compute.initial import Initial
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ARRAYS, ArrayIterator
+from cutile.compute.lanes import columns
 from cutile.compute.operators import OpKind, operator
 from cutile.compute.pairs import (
     Bits,
@@ -37,13 +39,14 @@ from cutile.compute.scan import Scan
 from cutile.compute.value_types import Number
 
 TILE = 1024  # items of a tile, less than a field can count
+LANE = 8  # consecutive items of a lane, less than four bits can count
 DIGIT = 4  # bits of a digit
 FIELD = 16  # bits of a field
 
 
 @dataclasses.dataclass(frozen=True)
 class _Digits:
-    """Digits of keys, in groups of four values."""
+    """Digits of keys, of which lanes have LANE each."""
 
     bits: Bits
 
@@ -51,11 +54,34 @@ class _Digits:
         bits = self.bits.of(keys)
         return ct.astype(bits >> ct.astype(shift, bits.dtype), ct.int32) & mask
 
-    def ones(self, digits, group, there):
-        """One in the field of each digit that is in a group; zero for other keys."""
-        inside = there & ((digits >> 2) == group)
-        return ct.where(inside, ct.astype(1, ct.uint64) << ct.astype((digits & 3) * FIELD, ct.uint64),
-                        ct.astype(0, ct.uint64))
+    def counted(self, digits, there):
+        """For each of the LANE digits of all lanes, how many of the lane's before are equal; and the counts of all
+        digits of a lane: those of d in field d // 4 of number d % 4. `there`: which digits count, or None.
+        """
+        counts, ranks = ct.zeros(digits[0].shape, ct.uint64), ()
+        for k in ct.static_iter(range(LANE)):
+            at = ct.astype(digits[k] * 4, ct.uint64)
+            ranks = ranks + (ct.astype(counts >> at, ct.int32) & 15,)
+            one = ct.astype(1, ct.uint64) << at
+            counts += one if there[k] is None else ct.where(there[k], one, ct.astype(0, ct.uint64))
+        return ranks, tuple((counts >> ct.static_eval(4 * k)) & ct.uint64(0x000F000F000F000F)
+                            for k in ct.static_iter(range(4)))
+
+
+def _there(place):
+    """For each of the LANE items of lanes, whether they are there; None if all are."""
+    if place.whole:
+        return tuple(None for _ in ct.static_iter(range(LANE)))
+    last = place.n - ct.astype(place.i, place.n.dtype) * place.size
+    lane = ct.arange(ct.static_eval(place.size // LANE), dtype=place.n.dtype) * LANE
+    return tuple(lane + k < last for k in ct.static_iter(range(LANE)))
+
+
+def _field(four, digit):
+    """The field of a digit."""
+    low, high = (digit & 1) != 0, (digit & 2) != 0
+    number = ct.where(high, ct.where(low, four[3], four[2]), ct.where(low, four[1], four[0]))
+    return ct.astype(number >> ct.astype((digit >> 2) * FIELD, ct.uint64), ct.int32) & ct.static_eval((1 << FIELD) - 1)
 
 
 def _counting(source: Items, digits: _Digits, wide: bool) -> Any:
@@ -64,15 +90,14 @@ def _counting(source: Items, digits: _Digits, wide: bool) -> Any:
 
     @ct.kernel
     def count_digits(keys: source.keys.annotation(wide), counts: ARRAYS[wide], n: position(wide), shift: int, mask: int,
-                     size: ct.Constant[int]):
-        place = Place(ct.bid(0), size, n, False)
-        digit = digits.of(reader.tile(keys, place), shift, mask)
-        four = ct.arange(4, dtype=ct.int32)
-        for group in ct.static_iter(range(4)):
-            total = ct.sum(digits.ones(digit, group, place.mask()))
-            fields = (total >> ct.astype(four * FIELD, ct.uint64)) & ((1 << FIELD) - 1)
-            ct.scatter(counts, ct.astype(four + 4 * group, n.dtype) * ct.num_blocks(0) + place.i,
-                       ct.astype(fields, n.dtype))
+                     size: ct.Constant[int], whole: ct.Constant[bool]):
+        place = Place(ct.bid(0), size, n, whole)
+        found = columns(Number(ct.int32), digits.of(reader.tile(keys, place), shift, mask), LANE)
+        _, counted = digits.counted(found, _there(place))
+        total = tuple(ct.sum(number) for number in ct.static_iter(counted))
+        digit = ct.arange(16, dtype=ct.int32)
+        ct.scatter(counts, ct.astype(digit, n.dtype) * ct.num_blocks(0) + place.i,
+                   ct.astype(_field(total, digit), n.dtype))
 
     return count_digits
 
@@ -84,19 +109,19 @@ def _moving(source: Items, target: Items, digits: _Digits, wide: bool) -> Any:
 
     @ct.kernel
     def move_items(state: source.annotation(wide), target_state: target.annotation(wide), counts: ARRAYS[wide],
-                   n: position(wide), shift: int, mask: int, size: ct.Constant[int]):
-        place = Place(ct.bid(0), size, n, False)
-        there = place.mask()
+                   n: position(wide), shift: int, mask: int, size: ct.Constant[int], whole: ct.Constant[bool]):
+        place = Place(ct.bid(0), size, n, whole)
+        there = _there(place)
         items = tuple(types[k].cast(readers[k].tile(state[k], place)) for k in ct.static_iter(range(len(types))))
-        digit = digits.of(items[0], shift, mask)
-        rank = ct.zeros((size,), ct.uint64)
-        for group in ct.static_iter(range(4)):
-            ones = digits.ones(digit, group, there)
-            rank = ct.where((digit >> 2) == group, ct.cumsum(ones, axis=0) - ones, rank)
-        before = (rank >> ct.astype((digit & 3) * FIELD, ct.uint64)) & ((1 << FIELD) - 1)
-        begin = ct.gather(counts, ct.astype(digit, n.dtype) * ct.num_blocks(0) + place.i)
-        for k in ct.static_iter(range(len(types))):
-            writers[k].put_at(target_state[k], begin + ct.astype(before, n.dtype), items[k], there)
+        items = tuple(columns(types[k], items[k], LANE) for k in ct.static_iter(range(len(types))))
+        found = tuple(digits.of(items[0][k], shift, mask) for k in ct.static_iter(range(LANE)))
+        ranks, counted = digits.counted(found, there)
+        before = tuple(ct.cumsum(number, axis=0) - number for number in ct.static_iter(counted))
+        for k in ct.static_iter(range(LANE)):
+            begin = ct.gather(counts, ct.astype(found[k], n.dtype) * ct.num_blocks(0) + place.i)
+            at = begin + ct.astype(_field(before, found[k]) + ranks[k], n.dtype)
+            for m in ct.static_iter(range(len(types))):
+                writers[m].put_at(target_state[m], at, items[m][k], there[k])
 
     return move_items
 
@@ -158,10 +183,12 @@ class RadixSort(Delegating):
             there = target if (turn if double else len(shifts) - 1 - turn) % 2 == 0 else other
             count = kernels_for(("radix count", here.kind[0], bits, wide), _counting, here, digits, wide)
             move = kernels_for(("radix move", here.kind, there.kind, bits, wide), _moving, here, there, digits, wide)
-            plan.launch(tiles, count, here.state(n)[0], counts.state(None), n, shift, mask, TILE)
+            plan.launch(tiles, count, here.state(n)[0], counts.state(None), n, shift, mask, TILE,
+                        n % TILE == 0)
             if tiles:
                 Scan((False,)).plan(plan, counts, counts, operator(OpKind.PLUS), zero, 16 * tiles)
-            plan.launch(tiles, move, here.state(n), there.state(n), counts.state(None), n, shift, mask, TILE)
+            plan.launch(tiles, move, here.state(n), there.state(n), counts.state(None), n, shift, mask, TILE,
+                        n % TILE == 0)
             here = there
 
 

@@ -4,6 +4,9 @@ The bits of keys, as unsigned integers of the same order (pairs.py), are looked 
 digit a launch counts it in the keys that begin with the digits chosen so far, and a launch of one block chooses the one
 in which the last of the keys falls. So the bits of this key become known, the *threshold*. Keys above it and the first
 of those equal to it are moved, in their order, and sorted.
+
+Of many keys some tiles are counted first. If these have enough keys with a digit or a higher one, lower digits are not
+counted in the others.
 """
 
 import dataclasses
@@ -11,7 +14,7 @@ import functools
 from typing import Any
 
 import cutile as ct
-from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, position
+from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, position, power_below
 from cutile.compute.compaction import Split, compact
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ARRAYS
@@ -30,45 +33,65 @@ TILE = 1024  # items of a tile
 HOST_TILE = 1 << 14  # in host memory
 DIGIT = 8  # bits
 BINS = 1 << DIGIT
-COPIES = 256  # of the counters of digits, where there are so many tiles; else ROWS
-ROWS = 16  # copies that are added up at a time
+COPIES = 256  # most copies of the counters of digits
+SHARED = 16  # tiles at least that count in a copy
+ROWS = 16  # copies that are added up at a time, and the fewest
+SAMPLED = 1 << 12  # tiles, of which some are counted before the others
+SAMPLE = 64  # tiles at least of these, and one in so many
+EACH = 256
+RANKED = 1 << 12  # most keys of which each is compared with all others
+PUT = 32  # keys that a block compares with all
 FEW = 1 << 16  # most keys that a merge sort, of few launches, puts into order
 
 
 @ct.kernel
-def begin_selection(counters, threshold, above, left, k: INT64, size: ct.Constant[int]):
+def begin_selection(counters, threshold, above, left, least, k: INT64, size: ct.Constant[int]):
     ct.store(counters, (ct.bid(0),), ct.zeros((size,), counters.dtype))
     if ct.bid(0) == 0:
         ct.store(threshold, (0,), ct.zeros((1,), ct.uint64))
         ct.store(above, (0,), ct.zeros((1,), ct.int64))
         ct.store(left, (0,), ct.full((1,), k, ct.int64))
+        ct.store(least, (0,), ct.zeros((1,), ct.int64))
 
 
 def _counting(keys: IteratorBase, bits: Bits, wide: bool) -> Any:
-    """A kernel that counts the digit at `shift` in keys that begin as the threshold does."""
+    """A kernel that counts the digit at `shift`, from `least` on, in keys that begin as the threshold does. Block i
+    counts tile i * step; the highest digit of a tile, which all its keys may have, by one update.
+    """
     reader = keys.reader()
 
     @ct.kernel
-    def count_digits(source: keys.annotation(wide), counters: ARRAYS[wide], threshold, n: position(wide), shift: int,
-                     copies: ct.Constant[int], size: ct.Constant[int], whole: ct.Constant[bool]):
+    def count_digits(source: keys.annotation(wide), counters: ARRAYS[wide], threshold, least, n: position(wide),
+                     shift: int, step: int, copies: ct.Constant[int], size: ct.Constant[int],
+                     whole: ct.Constant[bool]):
         i = ct.bid(0)
-        place = Place(i, size, n, whole)
+        place = Place(i * step, size, n, whole)
         found = bits.of(reader.tile(source, place)) >> ct.astype(shift, bits.wide)
         begins = ct.astype(ct.load(threshold, (0,), (1,)), bits.wide)
-        counts = (found >> DIGIT) == begins
+        digit = ct.astype(found & ct.static_eval(BINS - 1), ct.int32)
+        counts = ((found >> DIGIT) == begins) & (digit >= ct.astype(ct.load(least, (0,), (1,)), ct.int32))
         if not whole:
             counts = counts & place.mask()
-        digit = ct.astype(found & ct.static_eval(BINS - 1), ct.int32)
-        ct.atomic_add(counters, ct.where(counts, digit + i % copies * BINS, -1), 1, check_bounds=True,
-                      memory_order=ct.MemoryOrder.RELAXED)
+        digit = ct.where(counts, digit, -1)
+        highest = ct.max(digit)
+        if highest >= 0:
+            first = i % copies * BINS
+            ct.atomic_add(counters, first + highest, ct.sum(ct.astype(digit == highest, counters.dtype)),
+                          memory_order=ct.MemoryOrder.RELAXED)
+            others = ct.where(digit == highest, -1, digit)
+            ct.atomic_add(counters, ct.where(others < 0, -1, first + others), 1, check_bounds=True,
+                          memory_order=ct.MemoryOrder.RELAXED)
 
     return count_digits
 
 
 @ct.kernel
-def choose_digit(counters, threshold, above, left, copies: int, rows: ct.Constant[int]):
+def choose_digit(counters, threshold, above, left, least, copies: int, rows: ct.Constant[int],
+                 sampled: ct.Constant[bool]):
     """Append a digit to the threshold: that of key number `left` from the top, among keys that begin so. Then `left`
     counts keys with that digit, and `above` those that come before all of these. The counters become zero.
+
+    Where only some keys were counted, the digit is not above that of the key: it is the `least` that counts.
     """
     counts = ct.zeros((BINS,), ct.int64)
     for j in range(copies // rows):
@@ -78,11 +101,15 @@ def choose_digit(counters, threshold, above, left, copies: int, rows: ct.Constan
     wanted = ct.load(left, (0,), (1,))
     from_here = ct.cumsum(counts, axis=0, reverse=True)  # keys with this digit or a higher one
     enough = from_here >= wanted
-    digit = ct.sum(ct.astype(enough, ct.uint64)) - 1
-    higher = ct.max(ct.where(enough, ct.int64(0), from_here))
-    ct.store(threshold, (0,), ct.load(threshold, (0,), (1,)) * BINS + digit)
-    ct.store(above, (0,), ct.load(above, (0,), (1,)) + higher)
-    ct.store(left, (0,), wanted - higher)
+    digit = ct.sum(ct.astype(enough, ct.int64)) - 1
+    if sampled:
+        ct.store(least, (0,), ct.reshape(ct.maximum(digit, 0), (1,)))
+    else:
+        higher = ct.max(ct.where(enough, ct.int64(0), from_here))
+        ct.store(threshold, (0,), ct.load(threshold, (0,), (1,)) * BINS + ct.astype(digit, ct.uint64))
+        ct.store(above, (0,), ct.load(above, (0,), (1,)) + higher)
+        ct.store(left, (0,), wanted - higher)
+        ct.store(least, (0,), ct.zeros((1,), ct.int64))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,6 +140,31 @@ class _Top(Split):
                                     flags[0] | equal)
 
 
+def _ranking(source: Items, target: Items, bits: Bits) -> Any:
+    """A kernel that puts each item where its key belongs, behind all keys that come before it. Of equal keys these are
+    the ones that lie before it.
+    """
+    readers, writers = tuple(p.reader() for p in source.parts), tuple(p.writer() for p in target.parts)
+    types = tuple(p.value_type for p in target.parts)
+
+    @ct.kernel
+    def put_by_rank(state: source.annotation(False), target_state: target.annotation(False), n: int,
+                    size: ct.Constant[int], others: ct.Constant[int]):
+        place = Place(ct.bid(0), size, n, False)
+        items = tuple(types[k].cast(readers[k].tile(state[k], place)) for k in ct.static_iter(range(len(types))))
+        mine, rank = bits.of(items[0])[:, None], ct.zeros((size,), ct.int32)
+        for j in range((n + others - 1) // others):
+            theirs = Place(j, others, n, False)
+            found = bits.of(types[0].cast(readers[0].tile(state[0], theirs)))[None, :]
+            earlier = theirs.index()[None, :] < place.index()[:, None]
+            before = ((found > mine) | ((found == mine) & earlier)) & theirs.mask()[None, :]
+            rank += ct.sum(ct.astype(before, ct.int32), axis=1)
+        for k in ct.static_iter(range(len(types))):
+            writers[k].put_at(target_state[k], rank, items[k], place.mask())
+
+    return put_by_rank
+
+
 class TopK(Algorithm):
     """Options: whether the smallest keys are wanted."""
 
@@ -141,9 +193,12 @@ class TopK(Algorithm):
         check_apart(plan, target.named("d_out"), source.named("d_in"), n)
         if k == 0:
             return
-        kept = temporary(plan, k, target)
-        _select(plan, source, kept, n, k, bits_order(in_keys.value_type, SortOrder(reverse)))
-        if k <= FEW:
+        kept, bits = temporary(plan, k, target), bits_order(in_keys.value_type, SortOrder(reverse))
+        _select(plan, source, kept, n, k, bits)
+        if k <= RANKED and not plan.on_host:
+            put = kernels_for(("top k ranks", kept.kind, target.kind, bits), _ranking, kept, target, bits)
+            plan.launch(-(-k // PUT), put, kept.state(k), target.state(k), k, PUT, TILE)
+        elif k <= FEW:
             before = _before(in_keys.value_type, reverse)
             MergeSort().plan(plan, kept.keys, kept.values, out_keys, out_values, k, before)
         else:
@@ -155,18 +210,25 @@ def _select(plan: Plan, source: Items, kept: Items, n: int, k: int, bits: Bits) 
     """Move the k items with the largest bits, the first ones of equal keys, but in no order."""
     wide, size = is_wide(n, *source.parts), HOST_TILE if plan.on_host else TILE
     tiles = -(-n // size)
-    copies = COPIES if not plan.on_host and tiles >= COPIES else ROWS
+    copies = ROWS if plan.on_host else power_below(max(ROWS, tiles // SHARED), COPIES)
+    sample = max(SAMPLE, tiles // EACH)
+    sampled = not plan.on_host and tiles >= SAMPLED and sample * size >= 4 * k
     counters = plan.array(copies * BINS, ct.int64 if wide else ct.int32)
-    state = [plan.values(1, Number(d)) for d in (ct.uint64, ct.int64, ct.int64)]
+    state = [plan.values(1, Number(d)) for d in (ct.uint64, ct.int64, ct.int64, ct.int64)]
     arrays = [x.state(None) for x in state]
     plan.launch(copies * BINS // TILE, begin_selection, counters, *arrays, k, TILE)
     count = kernels_for(("top k", source.keys.kind, bits, wide), _counting, source.keys, bits, wide)
     for shift in reversed(range(0, bits.width, DIGIT)):
-        plan.launch(tiles, count, source.keys.state(n), counters, arrays[0], n, shift, copies, size, n % size == 0)
-        plan.launch(1, choose_digit, counters, *arrays, copies, ROWS)
+        if sampled:
+            plan.launch(sample, count, source.keys.state(n), counters, arrays[0], arrays[3], n, shift, n // size // sample,
+                        copies, size, True)
+            plan.launch(1, choose_digit, counters, *arrays, copies, ROWS, True)
+        plan.launch(tiles, count, source.keys.state(n), counters, arrays[0], arrays[3], n, shift, 1, copies, size,
+                    n % size == 0)
+        plan.launch(1, choose_digit, counters, *arrays, copies, ROWS, False)
     split = _Top(tuple(part.reader() for part in source.parts), tuple(part.writer() for part in kept.parts),
                  tuple(part.value_type for part in kept.parts), bits)
-    named = dict(zip(("threshold", "above", "left"), state, strict=True))
+    named = dict(zip(("threshold", "above", "left"), state[:3], strict=True))
     compact(plan, ("top k", bits), split, source.named("d_in") | named, kept.named("kept"),
             ("", plan.values(2, Number(ct.int64))), n)
 

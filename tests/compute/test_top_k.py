@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutile import compute
-from cutile.compute import SortOrder
+from cutile.compute import SortOrder, algorithm
+from cutile.compute.plans import Plan
 from tests.compute.checks import assemble_launches, check_docstring, deep_but
 from tests.gpu.tileir.tool import needs_tool
 
+top_k = sys.modules[compute.top_k.__module__]
 RNG = np.random.default_rng(5)
 
 
@@ -73,9 +75,65 @@ def test_sizes(n):
 
 
 def test_many_keys(monkeypatch):
-    monkeypatch.setattr(sys.modules[compute.top_k.__module__], "FEW", 100)
+    monkeypatch.setattr(top_k, "FEW", 100)
     compute.clear_all_caches()
     check(RNG.standard_normal(3001).astype(np.float32), 2000)
+
+
+@pytest.fixture
+def as_on_a_gpu(monkeypatch):
+    monkeypatch.setattr(Plan, "on_host", False)
+    compute.clear_all_caches()
+    yield monkeypatch
+    compute.clear_all_caches()
+
+
+def kinds_of_keys(n):
+    """Keys of all values, of few, of one, skewed, and in order."""
+    yield RNG.integers(-1 << 31, (1 << 31) - 1, n).astype(np.int32)
+    yield RNG.standard_normal(n).astype(np.float32)
+    yield np.arange(n, dtype=np.int32) * 7 % 11 - 5
+    yield np.full(n, -3, np.int32)
+    yield np.where(RNG.random(n) < 0.01, RNG.integers(0, 1 << 30, n), 0).astype(np.int32)
+    yield np.arange(n, dtype=np.int32)
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_tiles_that_are_counted_first(as_on_a_gpu, sampled):
+    """Whether some tiles say from which digit on the others count: from the least that surely is not above that of the
+    last key, even where these tiles have other keys than the rest."""
+    as_on_a_gpu.setattr(top_k, "SAMPLED", 4 if sampled else 1 << 30)
+    as_on_a_gpu.setattr(top_k, "SAMPLE", 2)
+    n = 9 * top_k.TILE + 5
+    for keys in kinds_of_keys(n):
+        for k, reverse in ((1, True), (512, False), (513, True)):
+            check(keys, k, reverse, values=k == 512)
+
+
+@pytest.mark.parametrize("k", [1, 31, 32, 33, 1024, 1025])
+def test_ranks(as_on_a_gpu, k):
+    """On a GPU each of few keys is compared with all, and equal keys keep their order."""
+    for reverse, keys in enumerate(list(kinds_of_keys(1100))[:4]):
+        check(keys, k, bool(reverse % 2))
+
+
+def test_more_keys_than_are_compared_with_all(as_on_a_gpu):
+    as_on_a_gpu.setattr(top_k, "RANKED", 30)
+    for k in (30, 31):
+        check(RNG.integers(0, 9, 100).astype(np.int32), k)
+
+
+@pytest.mark.parametrize("copies", [1, 16, 64])
+def test_copies_of_counters(as_on_a_gpu, copies):
+    as_on_a_gpu.setattr(top_k, "SHARED", 1)
+    as_on_a_gpu.setattr(top_k, "COPIES", max(copies, top_k.ROWS))
+    check(RNG.integers(0, 300, 70 * top_k.TILE).astype(np.int32), 1000)
+
+
+def test_positions_beyond_int32(as_on_a_gpu):
+    """Kernels for 2^31 keys and more have positions of int64; here they run on fewer."""
+    as_on_a_gpu.setattr(algorithm, "WIDE", 1)
+    check(RNG.integers(0, 300, 3000).astype(np.int32), 700)
 
 
 def test_iterators_structs_and_objects():
@@ -119,7 +177,7 @@ def test_kernels_are_assembled(monkeypatch, tmp_path):
     keys, out = RNG.standard_normal(5000).astype(np.float32), np.zeros(3, np.float32)
     compute.top_k(keys, out, None, None, 5000, 3)
     assert out.tolist() == np.sort(keys)[:-4:-1].tolist()
-    assert {"begin_selection", "count_digits", "choose_digit", "compact", "sort_lanes"} <= set(seen)
+    assert {"begin_selection", "count_digits", "choose_digit", "compact", "put_by_rank"} <= set(seen)
 
 
 @pytest.mark.parametrize("function", [compute.top_k, compute.make_top_k])
