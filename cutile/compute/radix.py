@@ -38,7 +38,7 @@ from cutile.compute.roles import COUNT, INPUT, OUTPUT, VALUE, optional
 from cutile.compute.scan import Scan
 from cutile.compute.value_types import Number
 
-TILE = 1024  # items of a tile, less than a field can count
+TILE = 2048  # items of a tile, less than a field can count
 LANE = 8  # consecutive items of a lane, less than four bits can count
 DIGIT = 4  # bits of a digit
 FIELD = 16  # bits of a field
@@ -173,7 +173,7 @@ class RadixSort(Delegating):
             return
         if not shifts and not double:
             shifts = [(0, 0)]  # which moves each item to where it is
-        wide = is_wide(16 * n, *source.parts, *target.parts)
+        wide = is_wide(n, *source.parts, *target.parts)
         tiles = -(-n // TILE) if shifts else 0
         counts = plan.values(16 * tiles, Number(ct.int64 if wide else ct.int32))
         other = source if double else temporary(plan, n if len(shifts) > 1 else 0, target)

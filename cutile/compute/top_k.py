@@ -41,7 +41,7 @@ SAMPLE = 64  # tiles at least of these, and one in so many
 EACH = 256
 RANKED = 1 << 12  # most keys of which each is compared with all others
 PUT = 32  # keys that a block compares with all
-FEW = 1 << 16  # most keys that a merge sort, of few launches, puts into order
+FEW = 1 << 20  # most keys that a merge sort, of fewer launches than a radix sort, puts in order
 
 
 @ct.kernel

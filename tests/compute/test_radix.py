@@ -73,6 +73,18 @@ def test_sizes(n):
     assert np.array_equal(out[:n], np.sort(keys)[::-1]) and (out[n:] == 7).all()
 
 
+@pytest.mark.parametrize("value", [0, 0x33333333, -1])
+def test_a_digit_that_all_keys_of_a_tile_have(value):
+    """The counts of a lane fit in four bits, those of a tile in a field."""
+    assert radix.LANE < 16 and 1 << radix.FIELD > TILE
+    keys = np.full(2 * TILE + 9, value, np.int32)
+    keys[[5, TILE, -1]] = 7
+    out, moved = np.zeros_like(keys), np.zeros(len(keys), np.int32)
+    compute.radix_sort(keys, out, np.arange(len(keys), dtype=np.int32), moved, len(keys), UP)
+    want = np.argsort(keys, kind="stable")
+    assert np.array_equal(moved, want) and np.array_equal(out, keys[want])
+
+
 @pytest.mark.parametrize("begin, end", [(0, 0), (0, 1), (3, 9), (4, 8), (31, 32), (0, None), (None, 17), (32, 32)])
 def test_parts_of_the_bits(begin, end):
     n = 700
