@@ -219,13 +219,10 @@ def _select(plan: Plan, source: Items, kept: Items, n: int, k: int, bits: Bits) 
     plan.launch(copies * BINS // TILE, begin_selection, counters, *arrays, k, TILE)
     count = kernels_for(("top k", source.keys.kind, bits, wide), _counting, source.keys, bits, wide)
     for shift in reversed(range(0, bits.width, DIGIT)):
-        if sampled:
-            plan.launch(sample, count, source.keys.state(n), counters, arrays[0], arrays[3], n, shift, n // size // sample,
-                        copies, size, True)
-            plan.launch(1, choose_digit, counters, *arrays, copies, ROWS, True)
-        plan.launch(tiles, count, source.keys.state(n), counters, arrays[0], arrays[3], n, shift, 1, copies, size,
-                    n % size == 0)
-        plan.launch(1, choose_digit, counters, *arrays, copies, ROWS, False)
+        for blocks, step, some in ((sample, n // size // sample, True),) * sampled + ((tiles, 1, False),):
+            plan.launch(blocks, count, source.keys.state(n), counters, arrays[0], arrays[3], n, shift, step, copies,
+                        size, some or n % size == 0)
+            plan.launch(1, choose_digit, counters, *arrays, copies, ROWS, some)
     split = _Top(tuple(part.reader() for part in source.parts), tuple(part.writer() for part in kept.parts),
                  tuple(part.value_type for part in kept.parts), bits)
     named = dict(zip(("threshold", "above", "left"), state[:3], strict=True))
