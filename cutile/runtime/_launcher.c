@@ -3,26 +3,12 @@
    A LaunchCache belongs to a kernel (runtime/launch_cache.py makes it) and has its launches by their signature. The
    signature says what of the arguments a launch depends on: it is cheaper and finer than the key of
    runtime/launch_key.py, which says what its parts mean. `launch` looks a launch up, checks that the dependencies of
-   its program are unchanged and that the GPU's context is current, writes addresses and numbers to their places, and
-   calls the driver. Launches in CPU memory go on in _host_launch.c; _functions.c and _calls.c have calls of functions.
+   its program are unchanged, and goes on in _device_launch.c, or for arrays in CPU memory in _host_launch.c.
+   _prepared.c has launches whose arguments were read beforehand, _functions.c and _calls.c have calls of functions.
    Whatever is out of the ordinary is left to Python, before anything is done.
 */
 
 #include "_launcher.h"
-
-enum { PARAMETERS = 512 }; /* of a launch, at most */
-enum { FIXED, BITS64, BITS32, FLOAT32 }; /* how a parameter is written at a launch */
-
-typedef struct { /* the start of a record; first bytes of the parameters, 8 each, and how each is written follow */
-    uint64_t launch, current, function, context;
-    uint64_t n_parameters;
-} Head;
-
-typedef struct { uint32_t grid[3], unused; uint64_t function; } Choice; /* which function runs for a grid */
-
-typedef int (*Launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
-                      void **);
-typedef int (*Current)(void **);
 
 static PyObject *n_requires_grad;
 
@@ -86,102 +72,6 @@ static int unchanged(PyObject *comparisons)
     return YES;
 }
 
-static int choose_from(PyObject *table, const unsigned *grid, uint64_t *out)
-{
-    Choice c;
-    char *bytes;
-    Py_ssize_t size;
-    if (PyBytes_AsStringAndSize(table, &bytes, &size) < 0)
-        return NO;
-    uint32_t slots = (uint32_t)((size_t)size / sizeof c);
-    uint32_t hash = grid[0] * 0x9E3779B1u + grid[1] * 0x85EBCA77u + grid[2] * 0xC2B2AE3Du;
-    hash ^= hash >> 15;
-    for (uint32_t i = 0; i < slots; i++) {
-        memcpy(&c, bytes + (size_t)((hash + i) & (slots - 1)) * sizeof c, sizeof c);
-        if (c.function == 0)
-            return NO;
-        if (memcmp(c.grid, grid, sizeof c.grid) == 0) {
-            *out = c.function;
-            return YES;
-        }
-    }
-    return NO;
-}
-
-/* Whether it is known which function runs for a grid; `out` stays as it is where that is the record's. choices: None,
-   or a list with a table of gpu/grid_functions.py. */
-static int choose(PyObject *choices, const unsigned *grid, uint64_t *out)
-{
-    if (choices == Py_None)
-        return YES;
-    PyObject *table = item_at(choices, 0);
-    int known = table != NULL && choose_from(table, grid, out);
-    Py_XDECREF(table);
-    return known;
-}
-
-/* The driver's answer, or -1 if the launch is not for here. function: 0 for the record's */
-static int queue(PyObject *record, const Reading *r, const unsigned *grid, uint64_t function, uint64_t stream)
-{
-    char *bytes;
-    Py_ssize_t size;
-    Head h;
-    uint64_t memory[PARAMETERS];
-    void *parameters[PARAMETERS], *context;
-    int n = 0, code;
-    if (PyBytes_AsStringAndSize(record, &bytes, &size) < 0)
-        return -1;
-    memcpy(&h, bytes, sizeof h);
-    if (function != 0)
-        h.function = function;
-    if (((Current)(uintptr_t)h.current)(&context) != 0 || (uintptr_t)context != h.context)
-        return -1;
-    memcpy(memory, bytes + sizeof h, h.n_parameters * sizeof *memory);
-    const char *how = bytes + sizeof h + h.n_parameters * sizeof *memory;
-    for (uint64_t i = 0; i < h.n_parameters; i++) {
-        parameters[i] = memory + i;
-        if (how[i] == FIXED)
-            continue;
-        if (n == r->n_values)
-            return -1;
-        Value v = r->values[n++];
-        uint32_t low = (uint32_t)v.bits;
-        float number = (float)v.number;
-        if (how[i] == BITS64)
-            memory[i] = v.bits;
-        else
-            memcpy(memory + i, how[i] == BITS32 ? (void *)&low : (void *)&number, 4);
-    }
-    if (n != r->n_values)
-        return -1;
-    Py_BEGIN_ALLOW_THREADS /* the call waits while the queue is full */
-    code = ((Launch)(uintptr_t)h.launch)((void *)(uintptr_t)h.function, grid[0], grid[1], grid[2], 1, 1, 1, 0,
-                                         (void *)(uintptr_t)stream, parameters, NULL);
-    Py_END_ALLOW_THREADS
-    return code;
-}
-
-/* The record of a launch: how the driver is called, and what is passed besides launch values. */
-static PyObject *record(PyObject *self, PyObject *args)
-{
-    unsigned long long launch, current, function, context;
-    const char *image, *how;
-    Py_ssize_t n_image, n;
-    if (!PyArg_ParseTuple(args, "KKKKy#y#", &launch, &current, &function, &context, &image, &n_image, &how, &n))
-        return NULL;
-    if (n > PARAMETERS || n_image != 8 * n)
-        return PyErr_Format(PyExc_ValueError, "record() takes at most %d parameters, 8 bytes each", PARAMETERS);
-    Head h = {launch, current, function, context, (uint64_t)n};
-    PyObject *out = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)sizeof h + 9 * n);
-    if (out != NULL) {
-        char *to = PyBytes_AsString(out);
-        memcpy(to, &h, sizeof h);
-        memcpy(to + sizeof h, image, n_image);
-        memcpy(to + sizeof h + n_image, how, n);
-    }
-    return out;
-}
-
 int untouched(PyObject *watch)
 {
     if (PyByteArray_AsString(PyTuple_GetItem(watch, 0))[0]) { /* otherwise nothing has ever been overridden */
@@ -212,11 +102,7 @@ int read_stream(PyObject *stream, PyObject *readers, uint64_t *out)
     return PyErr_Occurred() == NULL;
 }
 
-/* Tells PyTorch which tensors are written to. NO, with nothing done, if one of them requires grad while grad mode is
-   on: Python decides about that. `written` is None, or a function that raises the versions of tensors, a function that
-   says whether grad mode is on, and the positions of the tensors among the arguments (autograd.for_c). passed: the
-   arguments, with None in the place of those that nobody has seen yet, whose versions stay as they are */
-static int told(PyObject *written, PyObject *const *args, PyObject *const *passed)
+int told(PyObject *written, PyObject *const *args, PyObject *const *passed)
 {
     if (written == Py_None)
         return YES;
@@ -402,16 +288,7 @@ int is_on_host(PyObject *entry)
 
 int may_launch(PyObject *entry)
 {
-    Head h;
-    char *bytes;
-    Py_ssize_t size;
-    void *context;
-    if (is_on_host(entry))
-        return YES;
-    if (PyBytes_AsStringAndSize(PyTuple_GetItem(entry, RECORD), &bytes, &size) < 0)
-        return NO;
-    memcpy(&h, bytes, sizeof h);
-    return ((Current)(uintptr_t)h.current)(&context) == 0 && (uintptr_t)context == h.context;
+    return is_on_host(entry) || has_context(PyTuple_GetItem(entry, RECORD));
 }
 
 PyObject *launch_entry(LaunchCache *c, PyObject *entry, const Reading *r, uint64_t stream, const unsigned *grid,
@@ -423,7 +300,7 @@ PyObject *launch_entry(LaunchCache *c, PyObject *entry, const Reading *r, uint64
     int code = unchanged(PyTuple_GetItem(entry, COMPARISONS))
             && choose(PyTuple_GetItem(entry, CHOICES), grid, &function)
             && told(PyTuple_GetItem(entry, WRITTEN), args, passed)
-        ? queue(PyTuple_GetItem(entry, RECORD), r, grid, function, stream) : -1;
+        ? launch_on_device(PyTuple_GetItem(entry, RECORD), r, grid, function, stream) : -1;
     if (code == 0)
         return Py_NewRef(Py_None);
     return code == -1 ? not_here() : Py_BuildValue("(iO)", code, PyTuple_GetItem(entry, PREPARED));
@@ -486,187 +363,7 @@ static PyType_Slot cache_slots[] = {
 static PyType_Spec cache_spec = {"cutile.runtime._launcher.LaunchCache", sizeof(LaunchCache), 0,
                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, cache_slots};
 
-/* ---------------------------------------------------------------- Prepared */
-
-typedef struct { /* a launch whose arguments were read beforehand (runtime/prepare.py) */
-    PyObject_HEAD
-    PyObject *record;    /* as record() makes it */
-    PyObject *streams;   /* as LaunchCache.insert takes it */
-    PyObject *written;   /* as in `told` */
-    PyObject *choices;   /* as in `choose` */
-    PyObject *watch;     /* as in a LaunchCache */
-    PyObject *arguments; /* a tuple, for `written` */
-    unsigned grid[3];
-    Value values[VALUES]; /* launch values */
-    int n_values;
-    Mutex mutex; /* of these and the arguments */
-} Prepared;
-
-static PyObject *prepared_new(PyTypeObject *type, PyObject *args, PyObject *names)
-{
-    static char *keywords[] = {"record", "streams", "written", "choices", "watch", "grid", NULL};
-    PyObject *record, *streams, *written, *choices, *watch;
-    unsigned x, y, z;
-    if (!PyArg_ParseTupleAndKeywords(args, names, "SO!OOO!(III)", keywords, &record, &PyDict_Type, &streams, &written,
-                                     &choices, &PyTuple_Type, &watch, &x, &y, &z))
-        return NULL;
-    Prepared *p = (Prepared *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
-    if (p == NULL)
-        return NULL;
-    p->record = Py_NewRef(record);
-    p->streams = Py_NewRef(streams);
-    p->written = Py_NewRef(written);
-    p->choices = Py_NewRef(choices);
-    p->watch = Py_NewRef(watch);
-    p->grid[0] = x, p->grid[1] = y, p->grid[2] = z;
-    if ((p->arguments = PyTuple_New(0)) == NULL)
-        Py_CLEAR(p);
-    return (PyObject *)p;
-}
-
-static int prepared_traverse(PyObject *self, visitproc visit, void *arg)
-{
-    Prepared *p = (Prepared *)self;
-    Py_VISIT(Py_TYPE(self));
-    Py_VISIT(p->streams);
-    Py_VISIT(p->written);
-    Py_VISIT(p->choices);
-    Py_VISIT(p->watch);
-    Py_VISIT(p->arguments);
-    return 0;
-}
-
-static int prepared_clear(PyObject *self)
-{
-    Prepared *p = (Prepared *)self;
-    Py_CLEAR(p->record);
-    Py_CLEAR(p->streams);
-    Py_CLEAR(p->written);
-    Py_CLEAR(p->choices);
-    Py_CLEAR(p->watch);
-    Py_CLEAR(p->arguments);
-    return 0;
-}
-
-static void prepared_dealloc(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    PyObject_GC_UnTrack(self);
-    prepared_clear(self);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
-    Py_DECREF(type);
-}
-
-static PyObject *prepared_set(PyObject *self, PyObject *const *a, Py_ssize_t n)
-{
-    Prepared *p = (Prepared *)self;
-    if (n != 2 || !PyTuple_CheckExact(a[0]) || !PyTuple_CheckExact(a[1]) || PyTuple_Size(a[1]) > VALUES)
-        return PyErr_Format(PyExc_TypeError, "set() takes a tuple of arguments and one of at most %d launch values",
-                            VALUES);
-    Value values[VALUES];
-    Py_ssize_t count = PyTuple_Size(a[1]);
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *v = PyTuple_GetItem(a[1], i);
-        if (PyFloat_CheckExact(v))
-            values[i].number = PyFloat_AsDouble(v);
-        else
-            values[i].bits = PyLong_AsUnsignedLongLongMask(v);
-    }
-    if (PyErr_Occurred())
-        return NULL;
-    LOCK(&p->mutex);
-    PyObject *before = p->arguments;
-    p->arguments = Py_NewRef(a[0]);
-    memcpy(p->values, values, count * sizeof *values);
-    p->n_values = (int)count;
-    UNLOCK(&p->mutex);
-    Py_DECREF(before);
-    Py_RETURN_NONE;
-}
-
-static PyObject *prepared_launch(PyObject *self, PyObject *stream)
-{
-    Prepared *p = (Prepared *)self;
-    Reading r;
-    uint64_t number, function = 0;
-    PyObject *args[MOST_ARGUMENTS];
-    start_reading(&r, NULL);
-    LOCK(&p->mutex);
-    PyObject *arguments = Py_NewRef(p->arguments);
-    memcpy(r.values, p->values, (size_t)p->n_values * sizeof *r.values);
-    r.n_values = p->n_values;
-    UNLOCK(&p->mutex);
-    int code = untouched(p->watch) && read_stream(stream, p->streams, &number)
-            && choose(p->choices, p->grid, &function) && (p->written == Py_None || items_of(arguments, args) >= 0)
-            && told(p->written, args, args)
-        ? queue(p->record, &r, p->grid, function, number) : -1;
-    Py_DECREF(arguments);
-    return code == -1 ? not_here() : code == 0 ? Py_NewRef(Py_None) : PyLong_FromLong(code);
-}
-
-typedef struct { int64_t root; uint64_t number; } Source; /* of a launch value: a root plus a number, or, where there
-                                                            is no root (-1), the number */
-
-/* A launch with values of its own, so that threads may share the object. It stores to no tensor that is to be told. */
-static PyObject *prepared_run(PyObject *self, PyObject *const *a, Py_ssize_t n)
-{
-    Prepared *p = (Prepared *)self;
-    char *bytes = NULL;
-    Py_ssize_t size = 0;
-    if (n != 3 || !PyList_CheckExact(a[1]) || PyBytes_AsStringAndSize(a[2], &bytes, &size) < 0
-        || size > VALUES * (Py_ssize_t)sizeof(Source))
-        return PyErr_Format(PyExc_TypeError, "run() takes a stream, a list of roots, and sources of at most %d launch "
-                                             "values", VALUES);
-    Reading r;
-    uint64_t stream, function = 0;
-    start_reading(&r, NULL);
-    r.n_values = (int)(size / (Py_ssize_t)sizeof(Source));
-    for (int i = 0; i < r.n_values; i++) {
-        Source s;
-        memcpy(&s, bytes + i * (Py_ssize_t)sizeof s, sizeof s);
-        PyObject *root = s.root < 0 ? NULL : item_at(a[1], (Py_ssize_t)s.root);
-        r.values[i].bits = s.number + (root == NULL ? 0 : PyLong_AsUnsignedLongLongMask(root));
-        Py_XDECREF(root);
-    }
-    if (PyErr_Occurred())
-        return NULL;
-    if (!untouched(p->watch) || !read_stream(a[0], p->streams, &stream) || !choose(p->choices, p->grid, &function))
-        return not_here();
-    int code = queue(p->record, &r, p->grid, function, stream);
-    return code == -1 ? not_here() : code == 0 ? Py_NewRef(Py_None) : PyLong_FromLong(code);
-}
-
-static PyMethodDef prepared_methods[] = {
-    {"run", (PyCFunction)(void (*)(void))prepared_run, METH_FASTCALL,
-     "run(stream, roots, sources) -> as launch. sources: bytes, for each launch value the number of a root, a list of\n"
-     "ints, and what is added to it, as 64-bit ints; root -1 is none. A float counts by the bits of a float64"},
-    {"launch", prepared_launch, METH_O,
-     "launch(stream) -> None where the launch was queued, the driver's error where it refused it, or NotImplemented"},
-    {"set", (PyCFunction)(void (*)(void))prepared_set, METH_FASTCALL,
-     "set(arguments, launch values): tuples, of which it keeps the first"},
-    {NULL, NULL, 0, NULL}};
-
-static PyType_Slot prepared_slots[] = {
-    {Py_tp_doc, "Prepared(record, streams, written, choices, watch, grid): a launch whose arguments were read before"},
-    {Py_tp_new, prepared_new}, {Py_tp_traverse, prepared_traverse}, {Py_tp_clear, prepared_clear},
-    {Py_tp_dealloc, prepared_dealloc}, {Py_tp_methods, prepared_methods}, {0, NULL}};
-
-static PyType_Spec prepared_spec = {"cutile.runtime._launcher.Prepared", sizeof(Prepared), 0,
-                                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, prepared_slots};
-
 /* ---------------------------------------------------------------- the module */
-
-/* Whether a context is the current one of this thread; the first argument is the address of cuCtxGetCurrent */
-static PyObject *is_current(PyObject *self, PyObject *const *a, Py_ssize_t n)
-{
-    if (n != 2)
-        return PyErr_Format(PyExc_TypeError, "is_current() takes an address and a context");
-    unsigned long long current = PyLong_AsUnsignedLongLong(a[0]), context = PyLong_AsUnsignedLongLong(a[1]);
-    void *found;
-    if (PyErr_Occurred())
-        return NULL;
-    return PyBool_FromLong(((Current)(uintptr_t)current)(&found) == 0 && (uintptr_t)found == context);
-}
 
 static PyMethodDef methods[] = {
     {"lender", lender, METH_O,
@@ -692,7 +389,7 @@ static PyMethodDef methods[] = {
     {"is_current", (PyCFunction)(void (*)(void))is_current, METH_FASTCALL,
      "is_current(current, context) -> whether a context is current in this thread: the address of cuCtxGetCurrent, and\n"
      "the context's handle"},
-    {"record", record, METH_VARARGS,
+    {"record", device_record, METH_VARARGS,
      "record(launch, current, function, context, image, how) -> a launch as insert() takes it: addresses of\n"
      "cuLaunchKernel and cuCtxGetCurrent, handles, the first 8 bytes of each parameter, and for each a byte that says\n"
      "how it is written: FIXED, or from a launch value as BITS64, BITS32 or FLOAT32"},

@@ -119,6 +119,11 @@ typedef struct {
     Mutex mutex;         /* of these two */
 } LaunchCache;
 
+/* What follows is of this extension alone, so calls of it go straight there. */
+#if defined(__GNUC__) && !defined(_WIN32)
+#pragma GCC visibility push(hidden)
+#endif
+
 /* _arguments.c */
 
 /* kinds: as in a LaunchCache */
@@ -145,6 +150,27 @@ PyObject *found_in(LaunchCache *c, PyObject *table, const Reading *r, PyObject *
 void forget_recent(LaunchCache *c);
 int visit_recent(LaunchCache *c, visitproc visit, void *arg);
 
+/* _device_launch.c */
+
+enum { PARAMETERS = 512 }; /* of a launch, at most */
+enum { FIXED, BITS64, BITS32, FLOAT32 }; /* how a parameter is written at a launch */
+
+/* Whether it is known which function runs for a grid; `out` stays as it is where that is the record's. choices: None,
+   or a list with a table of gpu/grid_functions.py. */
+int choose(PyObject *choices, const unsigned *grid, uint64_t *out);
+/* The driver's answer, or -1 if the launch is not for here. function: 0 for the record's */
+int launch_on_device(PyObject *record, const Reading *r, const unsigned *grid, uint64_t function, uint64_t stream);
+/* Whether this thread has the context current in which a record's code is. */
+int has_context(PyObject *record);
+/* Whether a context is the current one of this thread; the first argument is the address of cuCtxGetCurrent. */
+PyObject *is_current(PyObject *self, PyObject *const *a, Py_ssize_t n);
+/* The record of a launch: how the driver is called, and what is passed besides launch values. */
+PyObject *device_record(PyObject *self, PyObject *args);
+
+/* _prepared.c */
+
+extern PyType_Spec prepared_spec;
+
 /* _launcher.c */
 
 int read_grid(PyObject *grid, long limit, unsigned *out);
@@ -155,6 +181,11 @@ PyObject *not_here(void);
 PyObject *not_kept(void);
 /* Whether the settings that matter here are not set anywhere. watch: as settings.watch makes it */
 int untouched(PyObject *watch);
+/* Tells PyTorch which tensors are written to. NO, with nothing done, if one of them requires grad while grad mode is
+   on: Python decides about that. `written` is None, or a function that raises the versions of tensors, a function that
+   says whether grad mode is on, and the positions of the tensors among the arguments (autograd.for_c). passed: the
+   arguments, with None in the place of those that nobody has seen yet, whose versions stay as they are */
+int told(PyObject *written, PyObject *const *args, PyObject *const *passed);
 int is_on_host(PyObject *entry);
 /* Whether this thread has the context current in which the entry's code is. */
 int may_launch(PyObject *entry);
@@ -194,5 +225,9 @@ int read_numpy(Reading *r, PyObject *a);
 PyObject *host_arguments(PyObject *record, const Reading *r);
 PyObject *launch_on_host(PyObject *record, PyObject *arguments);
 int start_host_launches(void);
+
+#if defined(__GNUC__) && !defined(_WIN32)
+#pragma GCC visibility pop
+#endif
 
 #endif
