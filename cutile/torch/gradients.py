@@ -17,6 +17,7 @@ from cutile.errors import refusal
 from cutile.functions.tile_function import TileFunction
 from cutile.runtime import autograd, gradients
 from cutile.torch import results as results_of
+from cutile.torch.dispatch import kernel_is_next
 from cutile.torch.no_gradient import apply, refuse_tangents, stored
 
 
@@ -109,12 +110,12 @@ def register(operator: torch.library.CustomOpDef, formula: Formula | None, why: 
         if operator._backward_fn is not None:  # given by register_autograd of the operator
             return of_pytorch(keyset, *args)
         args = (*args, *defaults[len(args):])
-        below = keyset & torch._C._after_autograd_keyset
         flat, counts = _flat(args) if lists else (args, None)
         refuse_tangents(name, flat)
         followed = torch.is_grad_enabled() and torch._C._any_requires_grad(*flat)
-        if not followed and operator.direct is not None and _kernel_is_next(below):
+        if not followed and operator.direct is not None and kernel_is_next(keyset):
             return operator.direct(*args)
+        below = keyset & torch._C._after_autograd_keyset
         if followed and differentiable is not None:
             return apply(differentiable, below, counts, *flat)
         memory = [(arguments[i].name, t) for i in written for t in _flat([args[i]])[0]] if followed else []
@@ -130,17 +131,6 @@ def register(operator: torch.library.CustomOpDef, formula: Formula | None, why: 
     with warnings.catch_warnings():  # about the kernel of torch.library, whose place this takes
         warnings.simplefilter("ignore", UserWarning)
         operator._lib.impl(operator._name, kernel, "Autograd", with_keyset=True, allow_override=True)
-
-
-def _kernel_is_next(below: Any) -> bool:
-    """Whether nothing stands between autograd and the kernel of a device: no mode, no subclass of tensors, no lazy
-    negation. Versions of tensors do not count, since launches raise them.
-    """
-    return below.remove(_VERSIONS).highestPriorityTypeId() in _DEVICES
-
-
-_VERSIONS = torch._C.DispatchKey.ADInplaceOrView
-_DEVICES = {torch._C.DispatchKey.CPU, torch._C.DispatchKey.CUDA}
 
 
 def _differentiable(name: str, overload: Any, formula: Formula) -> type[torch.autograd.Function]:

@@ -28,13 +28,13 @@ from cutile.errors import TileError
 from cutile.front.program import ArgType, Embedded
 from cutile.runtime import autograd
 from cutile.runtime.kernel import Kernel
+from cutile.torch.dispatch import kernel_is_next
 from cutile.torch.exporting import warn_of_main
 from cutile.torch.no_gradient import stored
 
 CURRENT = -1  # in the place of a stream's handle: the current stream when the operator runs
 SCHEMA = ("launch(Tensor[] read, Tensor(a!)[] written, SymInt[] ints, float[] floats, SymInt[] grid, int stream, "
           "str key) -> ()")
-_PLAIN = {torch.Tensor, torch.nn.Parameter}
 _HERE = os.urandom(8).hex()  # in keys of kernels that other processes cannot find by name
 
 _library = torch.library.Library("cutile", "FRAGMENT")
@@ -299,9 +299,8 @@ def _with_autograd(keyset: Any, read: Sequence[torch.Tensor], written: Sequence[
             if t.requires_grad:
                 autograd.refuse_leaf(name, t)
                 stored(autograd.no_gradient(name), t)
-    if (_PLAIN.issuperset(map(type, read)) and _PLAIN.issuperset(map(type, written))
-            and torch._C._len_torch_dispatch_stack() == 0 and torch._C._functorch.peek_interpreter_stack() is None):
-        return _launch(read, written, *rest)  # nothing on the dispatcher's further way would see it
+    if kernel_is_next(keyset):
+        return _launch(read, written, *rest)
     with torch._C._AutoDispatchBelowAutograd():
         torch.ops.cutile.launch.default.redispatch(keyset & torch._C._after_autograd_keyset, read, written, *rest)
 
