@@ -49,7 +49,7 @@ class Tracer:
 
 _OWN = {"_self", "_more", "_outcome", "_error", "_grid", "_stream", "_on", "_at", "_launching", "_kernel", "_plans",
         "_given_plans", "_type", "_tuple", "_missing", "_Exception", "_required", "_elsewhere", "_asked", "_traced",
-        "_plain", "_written"}
+        "_plain", "_written", "_other"}
 
 
 def uses_itself(name: str) -> bool:
@@ -158,9 +158,9 @@ def _source(parameters: Sequence[Parameter], names: Sequence[str], outputs: Sequ
     asked = first if first is not None else _value(outputs[0], outputs) if outputs else "None"
     result = ", ".join(_value(n, outputs) for n in returned)
     making = [f"_out_{i} = {m}({first})" for i, m in enumerate(made)]
-    lines = [f"def __call__({', '.join(_head(parameters, outputs))}):",
-             "    if _more:",
-             "        raise _self._too_many(_more)",
+    lines = [f"def __call__({', '.join([*_head(parameters, outputs), '**_other'])}):",
+             "    if _more or _other:",
+             "        raise _self._unfit(_more, _other)",
              "    try:",
              *(["        if out is None:",
                 f"            {plan} = _plans[{_tuple(key)}]",

@@ -10,6 +10,7 @@ from cutile.dtypes import INFO, DType
 from cutile.errors import TileError, TileTypeError, is_refusal, refusal
 from cutile.functions.binding import Bound, Planned, Read
 from cutile.functions.placement import instead, why
+from cutile.functions.rules import nearest
 
 if TYPE_CHECKING:
     from cutile.functions.tile_function import TileFunction
@@ -59,6 +60,16 @@ def too_many(f: TileFunction, more: Sequence[Any]) -> TypeError:
         parts.append(f"{_all([o.name for o in f.outputs])} are outputs, which the call makes and returns; out= takes "
                      f"arrays of yours instead")
     return refusal(TypeError("; ".join(parts)))
+
+
+def unknown(f: TileFunction, name: str) -> TypeError:
+    """The error of a call with a keyword that is no parameter."""
+    if any(o.name == name for o in f.outputs):
+        hint = f"; `{name}` is an output, which the call makes and returns; out= takes an array of yours instead"
+    else:
+        taken = [*f.parameters, *(["out"] if f.outputs else []), "stream"]
+        hint = nearest(name, taken) or f"; it takes {', '.join(taken)}"
+    return refusal(TypeError(f"{f.__name__}() got an unexpected keyword argument {name!r}{hint}"))
 
 
 def _all(names: Sequence[str]) -> str:

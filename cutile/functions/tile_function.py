@@ -243,10 +243,11 @@ class TileFunction:
                             for n, p in self.parameters.items()})
         return {n: bound.values[n] for n in names}
 
-    def _too_many(self, more: Sequence[Any]) -> TypeError:
-        from cutile.functions.explanation import too_many  # loaded when it is needed
+    def _unfit(self, more: Sequence[Any], other: Mapping[str, Any]) -> TypeError:
+        """The error of a call with arguments for which there is no parameter."""
+        from cutile.functions.explanation import too_many, unknown  # loaded when it is needed
 
-        return for_users(too_many(self, more))
+        return for_users(too_many(self, more) if more else unknown(self, next(iter(other))))
 
     def explained(self, error: Exception, inputs: Sequence[Any], out: Any) -> Exception:
         """The error to raise when a launch on the short way failed: that of the checks, if they find one."""

@@ -1,6 +1,7 @@
 """Parameters of functions: names, positions, defaults, and what calls leave out."""
 
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -59,8 +60,16 @@ def test_counts():
     with pytest.raises(TypeError, match=r"takes 3 arguments \(`x`, `factor`, `TILE`\), got 4; `y` is an output, which "
                        "the call makes and returns; out= takes an array of yours instead$"):
         scaled(LINE, 1.0, 4, 5)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'y'"):
-        scaled(LINE, 1.0, y=LINE)
+    for _ in range(2):
+        for named, says in (({"y": LINE}, "; `y` is an output, which the call makes and returns; out= takes an array "
+                                          "of yours instead"),
+                            ({"TILES": 4}, "; did you mean TILE?"), ({"strem": None}, "; did you mean stream?"),
+                            ({"block": 4}, "; it takes x, factor, TILE, out, stream")):
+            (name,) = named
+            with pytest.raises(TypeError, match=re.escape(f"scaled() got an unexpected keyword argument {name!r}{says}")
+                               + "$"):
+                scaled(LINE, 1.0, **named)
+        scaled(LINE, 1.0)  # so that C code knows the call
 
 
 def test_a_constant_that_a_call_leaves_out():
