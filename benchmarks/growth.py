@@ -51,6 +51,12 @@ def closures(n: int) -> str:
             + _kernel("o, c", "f = lambda x: x", *(f"f = wrapped(f, {i})" for i in range(n)), "ct.store(o, 0, f(c))"))
 
 
+def captures(n: int) -> str:
+    """Each closure captures a number that only the launch knows, and wraps the one before it."""
+    return ("def wrapped(f, i):\n    def g(x):\n        return f(x) + i\n    return g\n\n"
+            + _kernel("o, c", "f = lambda x: x", *(f"f = wrapped(f, c * {i})" for i in range(n)), "ct.store(o, 0, f(c))"))
+
+
 def returns(n: int) -> str:
     return ("def pick(c):\n" + "".join(f"    if c == {i}:\n        return {i * 3}\n" for i in range(n))
             + "    return -1\n\n" + _kernel("o, c", "ct.store(o, 0, pick(c))"))
@@ -95,6 +101,7 @@ KINDS: dict[str, tuple[Callable[[int], str], tuple[int, ...]]] = {
     "choices": (choices, (125, 250, 500, 900)),
     "calls": (calls, (112, 225, 450, 900)),
     "closures": (closures, (112, 225, 450, 900)),
+    "captures": (captures, (112, 225, 450, 900)),
     "returns": (returns, (75, 150, 300, 600)),
     "helpers": (helpers, (250, 500, 1000, 2000)),
     "mixed": (mixed, (250, 500, 1000, 2000)),
@@ -162,12 +169,12 @@ def measure(kind: str, n: int, stage: str, timeout: float) -> dict[str, float] |
     return json.loads(p.stdout.splitlines()[-1]) if p.returncode == 0 else p.stderr.strip().splitlines()[-1][:60]
 
 
-def row(kind: str, stage: str, to: int, timeout: float) -> bool:
+def row(kind: str, stage: str, to: int, timeout: float, times: int) -> bool:
     """Measure and print one row. Gives whether no doubling costs too much."""
     sizes = [n for n in KINDS[kind][1] if n <= to]
     cells, found, good = [], [], True
-    for n in sizes:
-        runs = [measure(kind, n, stage, timeout) for _ in range(RUNS)]
+    rounds = [[measure(kind, n, stage, timeout) for n in sizes] for _ in range(times)]  # so that noise meets all sizes
+    for n, runs in zip(sizes, zip(*rounds, strict=True), strict=True):
         if wrong := [r for r in runs if isinstance(r, str)]:
             cells.append(f"{n}: {wrong[0]}")
             good = False
@@ -190,13 +197,14 @@ def main() -> int:
     parser.add_argument("--stage", choices=STAGES, action="append")
     parser.add_argument("--to", type=int, default=1 << 30, help="the largest size")
     parser.add_argument("--timeout", type=float, default=120)
+    parser.add_argument("--runs", type=int, default=RUNS, help="of each size; the least counts")
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
         kind, n, stage = given.one
         print(json.dumps(prepare(kind, int(n), stage)))
         return 0
-    rows = [row(kind, stage, given.to, given.timeout)
+    rows = [row(kind, stage, given.to, given.timeout, given.runs)
             for kind in given.kinds or KINDS for stage in given.stage or STAGES]
     return 0 if all(rows) else 1
 

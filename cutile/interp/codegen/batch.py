@@ -26,11 +26,13 @@ from cutile.interp.codegen.emit import (
     Liveness,
     arguments,
     breakpoint_call,
+    environment,
     finished,
     is_breakpoint,
     meaning_call,
 )
 from cutile.interp.codegen.exits import Enclosing, Exits
+from cutile.interp.codegen.links import ENVIRONMENT, Functions, Link
 from cutile.interp.codegen.py_ast import (
     NONE,
     Call,
@@ -84,7 +86,7 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool, syntax: boo
     code = EmittedCode(kernel, check, step_limit, facts.streams(body), shared=True,
                        syntax=[] if syntax else None)
     for f in (divergence.branch, divergence.branch_all, divergence.for_loop, divergence.while_loop, divergence.frame,
-              merge.narrow, block_set.with_batch_axes, _layout.with_blocks_last, _layout.empty_result,
+              merge.narrow, merge.fetched, block_set.with_batch_axes, _layout.with_blocks_last, _layout.empty_result,
               _layout.copied_apart, as_stored):
         code.objects["." + f.__name__] = f
     code.objects |= {".empty_like": np.empty_like, ".reusable": reusable_or_none, ".put": operator.setitem}
@@ -94,7 +96,8 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool, syntax: boo
         if v in read:
             code.share(v, first.setdefault(id(x), v))
             code.objects[code.temp(v)] = x
-    liveness = Liveness(body, False, facts.reads, facts.results)
+    functions = Functions(lambda n: True, lambda n: isinstance(n, ir.Frame | ir.If))
+    liveness = Liveness(body, False, facts.reads, facts.results, functions)
     unit = Unit(code, liveness, facts, Exits(body), body)
     unit.assign_views(body)
     view_finders, views = tuple(unit.views), tuple(unit.views.values())
@@ -111,8 +114,9 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool, syntax: boo
 
 def nested_region(unit: Unit, enclosing: Enclosing, region: Region, tail: type, own: Sequence[Value],
                   given: Sequence[str] = (), views: Sequence[str] = (), *, leaving: bool | None = None,
-                  at: Span | None = None) -> tuple[RegionCode, ast.expr]:
-    """Queue the function of a nested region. Returns its RegionCode and an expression for what it captures.
+                  at: Span | None = None, linked: bool = False) -> tuple[RegionCode, ast.expr]:
+    """Queue the function of a nested region. Returns its RegionCode and an expression for what it captures. `linked`:
+    the function that calls it is linked.
 
     The caller of the function passes the values `own`, the records `given`, in which blocks that leave the enclosing
     loops or frame are entered, and may pass `views`. `leaving`: whether blocks may leave the region before its end.
@@ -121,6 +125,11 @@ def nested_region(unit: Unit, enclosing: Enclosing, region: Region, tail: type, 
     leaving = bool(exits) if leaving is None else leaving
     captured = [v for v in unit.liveness[region] if v not in own]
     records = [r for r in enclosing.records(exits) if r not in given]
+    link = unit.liveness.links[region]
+    passed = [*map(unit.code.value, captured), *map(unit.code.load, records)]
+    if link is not None:
+        passed.append(environment(unit.code, unit.entries(link.stores), linked))
+        records.append(ENVIRONMENT)
     code = RegionCode((*ranks_of(captured), *(Kind.SHARED for _ in records)), leaving)
     slot = unit.code.slot("region")
     params = [*own, *captured]
@@ -128,7 +137,7 @@ def nested_region(unit: Unit, enclosing: Enclosing, region: Region, tail: type, 
     unit.queue.append(functools.partial(  # not a closure, which has a cell for each of these
         emit_function, unit, enclosing, region, slot, params, (*records, *given, *views), tail, leaving=leaving,
         done=functools.partial(_made, unit, region, code, len(views)), at=at))
-    return code, tuple_of([*map(unit.code.value, captured), *map(unit.code.load, records)])
+    return code, tuple_of(passed)
 
 
 def _made(unit: Unit, region: Region, code: RegionCode, views: int, function: FunctionType) -> None:
@@ -144,7 +153,7 @@ def emit_function(unit: Unit, enclosing: Enclosing, region: Region, slot: str, p
     `return`.
     """
     at = at or enclosing.span
-    body = Body(unit, enclosing, tail, leaving).emit(region, 0 if tail is ir.Yield else at.line, params)
+    body = Body(unit, enclosing, tail, leaving, unit.liveness.links[region]).emit(region, 0 if tail is ir.Yield else at.line, params)
     unit.code.define(enclosing.name, [CTX, *unit.temps(params), *records], body, enclosing.span.filename, header(at),
                      slot, done)
 
@@ -152,8 +161,8 @@ def emit_function(unit: Unit, enclosing: Enclosing, region: Region, slot: str, p
 class Body:
     """The statements of one function."""
 
-    def __init__(self, unit: Unit, enclosing: Enclosing, tail: type, leaving: bool):
-        self.unit, self.enclosing, self.tail, self.leaving = unit, enclosing, tail, leaving
+    def __init__(self, unit: Unit, enclosing: Enclosing, tail: type, leaving: bool, link: Link | None):
+        self.unit, self.enclosing, self.tail, self.leaving, self.link = unit, enclosing, tail, leaving, link
         self.code, self.load = unit.code, unit.code.load
         self.line = 0  # of the latest statement
         self.places: dict[int, dict[str, int] | None] = {}  # by the id of a span: the fields of its position here
@@ -161,12 +170,13 @@ class Body:
     def emit(self, region: Region, line: int, params: Sequence[Value]) -> list[ast.stmt]:
         """The statements of a region. `line`: that of the header of a function or loop; the first Binds belong to it.
         """
-        out: list[ast.stmt] = []
+        fetched = () if self.link is None else self.link.fetched
+        out = [unpack(self.unit.temps(fetched), self.fetch(fetched))] if fetched else []
         header_end = line
         skipped, exits, filename = self.unit.facts.skipped, self.unit.exits, self.enclosing.span.filename
         liveness = self.unit.liveness
         last = liveness.last_uses(region)
-        alive = dict.fromkeys([v for v in params if v in last])  # params that some node reads
+        alive = dict.fromkeys([v for v in (*params, *fetched) if v in last])  # that some node reads
         for n in region.nodes:
             kind = type(n)
             if kind is ir.Bind:
@@ -193,6 +203,12 @@ class Body:
                 out += self.narrow_after(list(alive))
             alive.update([(v, None) for v in results if v not in ended])
         return [*out, Return(constant(None))]
+
+    def fetch(self, values: Sequence[Value]) -> ast.expr:
+        """The values of these blocks, from the environment."""
+        keys = self.unit.ref(tuple(map(self.unit.liveness.links.key, values)), "keys")
+        return call(self.load(".fetched"), [self.load(CTX), self.load(ENVIRONMENT), keys,
+                                            self.unit.ref(ranks_of(values), "ranks")])
 
     def replaced_by(self, n: Op, dead: Sequence[Value], alive: Container[Value]) -> Value | None:
         """An operand of an op that no later node reads: the result goes into its local, which then needs no `del`."""
@@ -361,7 +377,8 @@ class Body:
         leaving = bool(self.unit.exits.node(n))
         sides: list[ast.expr] = []
         for side in (n.then, n.orelse):
-            code, captured = nested_region(self.unit, self.enclosing, side, ir.Yield, (), leaving=leaving, at=n.span)
+            code, captured = nested_region(self.unit, self.enclosing, side, ir.Yield, (), leaving=leaving, at=n.span,
+                                           linked=self.link is not None)
             sides += [self.unit.ref(code, "side"), captured]
         run = self.load(".branch" if leaving else ".branch_all")
         point = self.unit.ref(MergePoint(ranks_of(n.results), n.span), "point")
@@ -421,7 +438,8 @@ class Body:
         if number in self.unit.emitted:
             code, captured = self.unit.emitted[number], self.unit.loads(self.unit.liveness[n.body])
         else:
-            code, captured = nested_region(self.unit, enclosing, n.body, ir.Return, (), given, leaving=leaving)
+            code, captured = nested_region(self.unit, enclosing, n.body, ir.Return, (), given, leaving=leaving,
+                                           linked=self.link is not None)
         if number is not None:
             self.unit.emitted[number] = code
         r = self.unit.ref(code, "frame")

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from cutile.interp.codegen.batch_analysis import BatchFacts
-from cutile.interp.codegen.emit import EmittedCode, Liveness
+from cutile.interp.codegen.emit import CTX, EmittedCode, Liveness
 from cutile.interp.codegen.exits import Exits
 from cutile.interp.codegen.py_ast import tuple_of
 from cutile.interp.exec.block_set import BlockFunction
@@ -79,6 +79,10 @@ class Unit:
 
     def loads(self, values: Iterable[Value]) -> ast.expr:
         return tuple_of(map(self.code.value, values))
+
+    def entries(self, values: Iterable[Value]) -> list[tuple[int, ast.expr]]:
+        """Values as entries of an environment, each with the blocks that have it."""
+        return [(self.liveness.links.key(v), tuple_of([self.code.load(CTX), self.code.value(v)])) for v in values]
 
     def ref(self, obj, hint: str) -> ast.expr:
         return self.code.ref(obj, hint)

@@ -11,10 +11,21 @@ from __future__ import annotations
 import ast
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
 
 from cutile.dtypes import info
 from cutile.interp.codegen.copy_propagation import is_temp, propagate_copies
-from cutile.interp.codegen.emit import BLOCK, CTX, EmittedCode, Liveness, breakpoint_call, is_breakpoint, meaning_call
+from cutile.interp.codegen.emit import (
+    BLOCK,
+    CTX,
+    EmittedCode,
+    Liveness,
+    breakpoint_call,
+    environment,
+    is_breakpoint,
+    meaning_call,
+)
+from cutile.interp.codegen.links import ENVIRONMENT, Functions
 from cutile.interp.codegen.py_ast import (
     NO_POSITION,
     NONE,
@@ -24,6 +35,7 @@ from cutile.interp.codegen.py_ast import (
     Pass,
     Position,
     Return,
+    Subscript,
     assign,
     assign_all,
     attribute,
@@ -45,6 +57,7 @@ from cutile.interp.show import Tile
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Kernel, Node, Op, Region, Template, Value
 from cutile.ir.recursion import recursive
+from cutile.ir.walk import shown_values
 from cutile.ops import create, shape
 from cutile.ops.elementwise import elementwise
 from cutile.spans import Span
@@ -60,7 +73,13 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool, syntax: boo
     keep the functions' syntax.
     """
     code = EmittedCode(kernel, check, step_limit, editable=True, syntax=[] if syntax else None)
-    return emit_kernel(kernel, Function(code, Liveness(kernel.body, shown=True), deque()))
+    return emit_kernel(kernel, Function(code, liveness_of(kernel), deque()))
+
+
+def liveness_of(kernel: Kernel) -> Liveness:
+    """Which values are read where, for code in which each call and each combine function is a Python function."""
+    functions = Functions(lambda n: isinstance(n, ir.Frame | Op), lambda n: isinstance(n, ir.Frame), _shown_at_call)
+    return Liveness(kernel.body, shown=True, functions=functions)
 
 
 def emit_kernel(kernel: Kernel, top: Function) -> EmittedCode:
@@ -87,6 +106,7 @@ class Function:
         self.code, self.liveness, self.queue = code, liveness, queue
         self.constants = {} if constants is None else constants  # shared by all functions of the kernel
         self.depth = 0  # how many calls this function is nested in
+        self.linked = False  # see links.py
         self.variables = Variables()
         self.loops: list[OpenLoop] = []
         self.ends: list[Callable[[Node], list[ast.stmt]]] = []  # for each open region, what its Yield becomes
@@ -97,13 +117,9 @@ class Function:
         The first Binds of a body, up to the line of its header, name its parameters. They become parameters of the
         Python function, so that all of them exist when a debugger stops in its first line.
         """
-        named: dict[str, Template] = {}
-        skip = 0
-        for n in body.nodes:
-            if not isinstance(n, ir.Bind) or not n.name or n.span.line > span.line:
-                break
-            named[n.name] = n.template
-            skip += 1
+        arriving = _arriving(body, span)
+        named: dict[str, Template] = {n.name: n.template for n in arriving}
+        skip, link = len(arriving), self.liveness.links[body]
         read = {v for n in body.nodes[skip:] for v in self.liveness.reads(n)}
         values = [v for v in values if v in read]
         slot, inner = self.code.slot("function"), self.inner()
@@ -114,6 +130,11 @@ class Function:
         params = [*named, *self.temps(values)]
         shown = [from_template(self.code, t, self.use) for t in named.values()]
         made = call(load(slot), [load(CTX), load(BLOCK), *shown, *map(self.use, values)])
+        if link is not None:
+            inner.linked = True
+            params.append(ENVIRONMENT)
+            keys = self.liveness.links.key
+            made.args.append(environment(self.code, [(keys(v), self.use(v)) for v in link.stores], self.linked))
         self.queue.append(lambda: inner.define(name, span, body, slot, params, values, skip, made))
         return self.called(made, body)
 
@@ -122,7 +143,10 @@ class Function:
         """Emit a function. `own`: the values that its parameters hold as temporaries; the first `skip` nodes of the
         body need no code. `entry`: the only call; temporaries that the body does not read are dropped from both.
         """
-        stmts, _ = self.region(body, span.line, own, skip)
+        link = self.liveness.links[body]
+        fetched = () if link is None else link.fetched
+        stmts, _ = self.region(body, span.line, [*own, *fetched], skip)
+        stmts[:0] = [set_position(assign(self.temps([v]), self.fetch(v)), NO_POSITION) for v in fetched]
         reads = propagate_copies(stmts)
         if entry is not None:
             unread = {i for i, p in enumerate(params) if is_temp(p) and not reads[p]}
@@ -181,6 +205,9 @@ class Function:
 
     def tile(self, x: ast.expr, t: TileType) -> ast.expr:
         return call(load(".Tile"), (), [("carrier", x), ("type", self.code.ref(t, "type"))])
+
+    def fetch(self, v: Value) -> ast.expr:
+        return Subscript(load(ENVIRONMENT), constant(self.liveness.links.key(v)), ast.Load())
 
     def temps(self, values: Iterable[Value]) -> list[str]:
         return [self.code.temp(v) for v in values]
@@ -410,6 +437,16 @@ EMIT: dict[type, Callable] = {Op: Function.op, ir.If: Function.if_, ir.For: Func
                               ir.Frame: Function.frame}
 TERMINATE: dict[type, Callable] = {ir.Yield: Function.yield_, ir.Continue: Function.continue_,
                                    ir.Break: Function.break_, ir.Return: Function.return_}
+
+
+def _arriving(body: Region, span: Span) -> list[ir.Bind]:
+    """The first Binds of a function's body, up to the line of its header."""
+    return list(takewhile(lambda n: isinstance(n, ir.Bind) and bool(n.name) and n.span.line <= span.line, body.nodes))
+
+
+def _shown_at_call(n: ir.Frame) -> list[Value]:
+    """The values in the arguments of a call, which its caller builds."""
+    return [v for b in _arriving(n.body, n.def_span) for v in shown_values(b.template)]
 
 
 def _inside(inner: Span, outer: Span) -> bool:

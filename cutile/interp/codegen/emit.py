@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import operator
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -19,9 +20,11 @@ import numpy as np
 
 from cutile._support.structs import field, structure
 from cutile.dtypes import info
+from cutile.interp.codegen.links import ENVIRONMENT, Functions, Links
 from cutile.interp.codegen.py_ast import (
     NONE,
     Call,
+    Dict,
     Keyword,
     Position,
     attribute,
@@ -301,6 +304,18 @@ def _finish_all(dtypes: tuple, ys: tuple) -> tuple:
     return tuple(np.asarray(y if d is None else _numeric.round_to(d, y)) for d, y in zip(dtypes, ys, strict=True))
 
 
+def environment(code: EmittedCode, entries: Iterable[tuple[int, ast.expr]], inside: bool) -> ast.expr:
+    """The environment for a linked function, with entries that its caller adds. `inside`: the caller has one."""
+    entries = list(entries)
+    added = Dict([constant(key) for key, _ in entries] or NONE, [x for _, x in entries] or NONE)
+    if not inside:
+        return added
+    here = code.load(ENVIRONMENT)
+    if not entries:
+        return here
+    return call(code.ref(operator.ior, "added"), [here, added])
+
+
 def breakpoint_call(n: Op) -> ast.expr:
     """A native breakpoint in the emitted function itself, so that the debugger stops in the user's frame."""
     if n.attrs.get("kind") == "set_trace":
@@ -319,20 +334,25 @@ class Liveness:
     """Which values the regions of a kernel capture, and where each value is read for the last time.
 
     With `shown`, a Bind reads the values that it shows. `reads` and `results` return the values that a node reads and
-    defines, without its nested regions.
+    defines, without its nested regions. With `functions`, functions may be linked (links.py): then a region captures
+    what its function is passed, and reading what that has stored for it counts as a read of the node.
     """
 
     def __init__(self, root: Region, shown: bool, reads: Callable[[Node], Iterable[Value]] = uses_of,
-                 results: Callable[[Node], tuple[Value, ...]] = results_of):
+                 results: Callable[[Node], tuple[Value, ...]] = results_of, functions: Functions | None = None):
         self.shown, self._reads, self._results = shown, reads, results
+        self.links = Links(root, functions, self.own_reads, results)
         self._free: dict[Region, tuple[Value, ...]] = {}
         self._found: dict[Node, list[Value]] = {}
         for region in reversed([region for region, _ in regions(root)]):
             if region is not root:  # nothing asks for what that captures
-                self._free[region] = self._outside(region)
+                link = self.links[region]
+                self._free[region] = self._outside(region) if link is None else link.args
 
     def __getitem__(self, region: Region) -> tuple[Value, ...]:
-        """Values used inside a region but defined outside it, in order of first use."""
+        """Values used inside a region but defined outside it, in order of first use. Without those that a linked
+        function takes from its environment.
+        """
         return self._free[region]
 
     def _outside(self, region: Region) -> tuple[Value, ...]:
@@ -352,12 +372,19 @@ class Liveness:
         found = self._found.get(n)
         if found is not None:
             return found
-        found = list(shown_values(n.template) if self.shown and isinstance(n, Bind) else self._reads(n))
+        found = list(self.own_reads(n))
         inner = inner_of(n)
         for region in regions_of(n):
             found += (v for v in self._free[region] if v not in inner)
+            link = self.links[region]
+            if link is not None:
+                found += link.stores
         self._found[n] = found
         return found
+
+    def own_reads(self, n: Node) -> Iterable[Value]:
+        """The values that a node reads, without the nodes nested in it."""
+        return shown_values(n.template) if self.shown and isinstance(n, Bind) else self._reads(n)
 
     def last_uses(self, region: Region) -> dict[Value, Node]:
         """For each value that a region reads or defines, the last node of the region that does."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from cutile._support.structs import structure
 from cutile.analysis.spin_wait import waiting_loops
-from cutile.interp.codegen.block import Function, emit_kernel
+from cutile.interp.codegen.block import Function, emit_kernel, liveness_of
 from cutile.interp.codegen.emit import EmittedCode, Liveness
 from cutile.interp.codegen.py_ast import NO_POSITION, assign, call, load, set_position, tuple_of
 from cutile.interp.exec.combine import combine_at_once
@@ -37,8 +37,7 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool, syntax: boo
     """
     pauses = _pauses(kernel)
     code = EmittedCode(kernel, check, step_limit, editable=True, syntax=[] if syntax else None)
-    liveness = Liveness(kernel.body, shown=True)
-    return emit_kernel(kernel, PausingFunction(code, liveness, deque(), pauses))
+    return emit_kernel(kernel, PausingFunction(code, liveness_of(kernel), deque(), pauses))
 
 
 @structure(frozen=True)

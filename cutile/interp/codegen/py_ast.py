@@ -185,13 +185,13 @@ def _light(kind: type[ast.AST]) -> type:
     return type(kind.__name__, (kind,), {"__slots__": tuple(f for f in kind._fields if f not in _OPTIONAL), **_NOWHERE})
 
 
-Name, Constant, Tuple, Attribute, Call, Keyword, IfExp, Compare, Subscript, Starred = map(_light, (
+Name, Constant, Tuple, Attribute, Call, Keyword, IfExp, Compare, Subscript, Starred, Dict = map(_light, (
     ast.Name, ast.Constant, ast.Tuple, ast.Attribute, ast.Call, ast.keyword, ast.IfExp, ast.Compare, ast.Subscript,
-    ast.Starred))
+    ast.Starred, ast.Dict))
 Assign, Expr, Delete, If, Return, Pass = map(_light, (
     ast.Assign, ast.Expr, ast.Delete, ast.If, ast.Return, ast.Pass))
-_LIGHT = {Name, Constant, Tuple, Attribute, Call, Keyword, IfExp, Compare, Subscript, Starred, Assign, Expr, Delete, If,
-          Return, Pass}
+_LIGHT = {Name, Constant, Tuple, Attribute, Call, Keyword, IfExp, Compare, Subscript, Starred, Dict, Assign, Expr, Delete,
+          If, Return, Pass}
 NONE: list = []  # the value of a field that has no nodes
 
 

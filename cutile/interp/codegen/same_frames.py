@@ -23,7 +23,7 @@ def same_frames(root: Region, facts: BatchFacts, liveness: Liveness, threaded: C
     """A number for each frame whose function may serve other frames: those with the same number, whose captured values
     (`liveness`) it takes in the same order. `threaded`: whether the function of a region may begin a new thread.
 
-    Frames that are called once, have control flow, or do what the host sees, have no number.
+    Frames that are called once or linked, have control flow, or do what the host sees, have no number.
     """
     frames = [n for _, n in regions(root) if type(n) is Frame]
     calls = Counter(map(_callee, frames))
@@ -53,6 +53,8 @@ class _Bodies:
     def key(self, frame: Frame) -> Hashable | None:
         """The description of a frame's body; None if its function can serve no other frame."""
         filename = frame.def_span.filename
+        if self.liveness.links[frame.body] is not None:
+            return None  # keys of an environment belong to one frame
         local: dict[Value, int] = {}  # values in the order in which the body reads or defines them
         out: list[Hashable] = [_callee(frame), self.of_types(frame.results)]
         for n in frame.body.nodes:

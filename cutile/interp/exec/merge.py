@@ -32,6 +32,13 @@ def narrow(outer: BlockSet, inner: BlockSet, values: Sequence, ranks: Sequence[R
                  for x, rank in zip(values, ranks, strict=True))
 
 
+def fetched(ctx: BlockSet, environment: dict[int, tuple[BlockSet, Any]], keys: Sequence[int],
+            ranks: Sequence[Rank]) -> tuple:
+    """The values of these blocks, given an environment with those of more blocks."""
+    return tuple(narrow(*entry[:1], ctx, entry[1:], (rank,))[0]
+                 for entry, rank in zip(map(environment.__getitem__, keys), ranks, strict=True))
+
+
 def merge(outer: BlockSet, parts: Sequence[Part], ranks: Sequence[Rank]) -> Part:
     """Join disjoint subsets of `outer`, each with its values, into one set with values."""
     if len(parts) == 1:
