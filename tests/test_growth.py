@@ -108,18 +108,17 @@ def objects() -> Counter[str]:
 def objects_that_stay(stage: str) -> dict[str, list[int]]:
     """By kind of kernel, how many objects are left of preparing it, for each size."""
     found: dict[str, list[int]] = {}
+    kept = []  # kernels: what one leaves would go at some time while others are prepared
     for kind in KINDS:
-        made(kind, 3, stage)()  # for imports and tables
-        for n in SIZES:
+        for n in (3, *SIZES):  # the first for imports and tables
             before = objects().total()
-            prepare = made(kind, n, stage)
-            prepare()
+            kept.append(made(kind, n, stage))
+            kept[-1]()
             found.setdefault(kind, []).append(objects().total() - before)
-            del prepare
-    return found
+    return {kind: counts[1:] for kind, counts in found.items()}
 
 
-@pytest.mark.parametrize("stage", ["batch", "block"])  # an export leaves fewer than it finds
+@pytest.mark.parametrize("stage", STAGES)
 def test_objects_that_stay_grow_with_the_size(stage, way):
     """In a process of its own, where nothing else comes and goes."""
     code = f"import json, tests.test_growth as t; print(json.dumps(t.objects_that_stay({stage!r})))"
@@ -129,7 +128,10 @@ def test_objects_that_stay_grow_with_the_size(stage, way):
     less, more = (y - x for x, y in pairwise(SIZES))
     for kind, found in json.loads(done.stdout).items():
         small, large = (y - x for x, y in pairwise(found))
-        assert 0 < large <= BAR * more / less * small, (kind, found)
+        if (kind, stage) == ("calls", "export"):  # one function, whose calls leave nothing
+            assert (small, large) == (0, 0), found
+        else:
+            assert 0 < large <= BAR * more / less * small, (kind, found)
 
 
 @pytest.mark.parametrize("stage", ["batch", "block"])
