@@ -54,7 +54,8 @@ def closures(n: int) -> str:
 def captures(n: int) -> str:
     """Each closure captures a number that only the launch knows, and wraps the one before it."""
     return ("def wrapped(f, i):\n    def g(x):\n        return f(x) + i\n    return g\n\n"
-            + _kernel("o, c", "f = lambda x: x", *(f"f = wrapped(f, c * {i})" for i in range(n)), "ct.store(o, 0, f(c))"))
+            + _kernel("o, c", "f = lambda x: x", *(f"f = wrapped(f, c * {i})" for i in range(n)),
+                      "ct.store(o, 0, f(c))"))
 
 
 def returns(n: int) -> str:

@@ -95,6 +95,7 @@ class Tuple(Term):
 
     items: tuple[Term, ...]
     cls: type = tuple
+    clean: bool = False  # whether it is known to hold no poison
 
 
 @structure(slots=True, eq=False)
@@ -103,6 +104,7 @@ class Record(Term):
 
     cls: type
     fields: dict[str, Term]
+    clean: bool = False
 
 
 @structure(slots=True, eq=False)
@@ -245,24 +247,29 @@ def is_poisoned(t: Term) -> bool:
     """Whether a term is poison, or has a part that is."""
     if type(t) in _WITHOUT_PARTS:
         return False
-    pending, tables = [t], []
+    pending, whole = [t], []
     for part in pending:  # no recursion, since closures hold each other to any depth
         if isinstance(part, Poison):
             return True
         if type(part) in _WITHOUT_PARTS:
             continue
-        if type(part) is Closure and part.captured is not None:
+        if type(part) in _REMEMBERING:  # of many parts, perhaps, which are read one by one
+            if part.clean:
+                continue
+            whole.append(part)
+        elif type(part) is Closure and part.captured is not None:
             if part.captured.clean:
                 pending += part.defaults.values()
                 continue
-            tables.append(part.captured)
+            whole.append(part.captured)
         pending += parts_of(part)
-    for table in tables:
-        table.clean = True
+    for part in whole:
+        part.clean = True
     return False
 
 
 _WITHOUT_PARTS = frozenset({Leaf, Const, Static})  # the most frequent terms
+_REMEMBERING = frozenset({Tuple, Record})
 
 
 def any_poisoned(terms: Iterable[Term]) -> bool:

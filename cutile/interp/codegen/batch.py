@@ -153,9 +153,10 @@ def emit_function(unit: Unit, enclosing: Enclosing, region: Region, slot: str, p
     `return`.
     """
     at = at or enclosing.span
-    body = Body(unit, enclosing, tail, leaving, unit.liveness.links[region]).emit(region, 0 if tail is ir.Yield else at.line, params)
-    unit.code.define(enclosing.name, [CTX, *unit.temps(params), *records], body, enclosing.span.filename, header(at),
-                     slot, done)
+    body = Body(unit, enclosing, tail, leaving, unit.liveness.links[region])
+    stmts = body.emit(region, 0 if tail is ir.Yield else at.line, params)
+    unit.code.define(enclosing.name, [CTX, *unit.temps(params), *records], stmts, enclosing.span.filename,
+                     header(at), slot, done)
 
 
 class Body:

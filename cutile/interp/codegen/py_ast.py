@@ -190,8 +190,8 @@ Name, Constant, Tuple, Attribute, Call, Keyword, IfExp, Compare, Subscript, Star
     ast.Starred, ast.Dict))
 Assign, Expr, Delete, If, Return, Pass = map(_light, (
     ast.Assign, ast.Expr, ast.Delete, ast.If, ast.Return, ast.Pass))
-_LIGHT = {Name, Constant, Tuple, Attribute, Call, Keyword, IfExp, Compare, Subscript, Starred, Dict, Assign, Expr, Delete,
-          If, Return, Pass}
+_LIGHT = {Name, Constant, Tuple, Attribute, Call, Keyword, IfExp, Compare, Subscript, Starred, Dict, Assign, Expr,
+          Delete, If, Return, Pass}
 NONE: list = []  # the value of a field that has no nodes
 
 

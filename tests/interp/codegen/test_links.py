@@ -65,7 +65,7 @@ def in_python(body: tuple[str, ...]) -> list[int]:
     class Memory:
         @staticmethod
         def bid(axis):
-            return np.int32(at)
+            return np.int32(len(found))
 
         @staticmethod
         def store(o, index, r):
@@ -78,9 +78,9 @@ def in_python(body: tuple[str, ...]) -> list[int]:
     source = "".join(linecache.cache[function.__code__.co_filename][2])
     exec(source, space)
     with np.errstate(over="ignore"):
-        for at in range(16):
+        for _ in range(16):
             space["k"](None, np.int32(-20))
-    return [int(found[at]) for at in range(16)]
+    return [int(found[block_number]) for block_number in range(16)]
 
 
 @pytest.mark.parametrize("name", BODIES)
