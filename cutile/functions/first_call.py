@@ -10,6 +10,7 @@ from cutile.errors import is_for_users, refusal
 from cutile.functions import libraries, stored
 from cutile.functions.binding import Bound, Planned, bind, check_given, planned
 from cutile.functions.kept_calls import keep, keep_in_c
+from cutile.gpu.streams import check_on_host
 from cutile.runtime import launch as launching
 from cutile.tracebacks import for_users, hidden, warn
 
@@ -59,6 +60,8 @@ def given_outputs(f: TileFunction, bound: Bound, wanted: Sequence[Planned], out:
 
 def _run(f: TileFunction, bound: Bound, wanted: Sequence[Planned], given: list[Any] | None, inputs: Sequence[Any],
          stream: Any) -> Any:
+    if stream is not None:
+        check_on_host(stream)  # a GPU looks at it again
     nothing = bool(wanted) and not f._inout and all(0 in w.shape for w in wanted)
     grid = (0, 0, 0) if nothing else bound.grid()
     made = wanted if given is None else []

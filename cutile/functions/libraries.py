@@ -15,7 +15,7 @@ import numpy as np
 
 from cutile.dtypes import INFO, DType, float4_e2m1fn, lowest, of_storage
 from cutile.errors import refusal
-from cutile.gpu.streams import handle
+from cutile.gpu.streams import check_on_host, handle
 from cutile.runtime.arguments import array_of
 from cutile.runtime.array_ref import ArrayRef
 from cutile.runtime.arrays import type_name
@@ -162,7 +162,7 @@ class _Torch(Library):
     def on(self, device: Any, stream: Any) -> AbstractContextManager[Any]:
         """Makes a stream current on a device, if it is a GPU."""
         if device.type != "cuda":
-            return nullcontext()
+            return _on_host(stream)
         cuda, number = self.torch.cuda, handle(stream)
         if isinstance(stream, cuda.Stream):
             return cuda.stream(stream)
@@ -375,7 +375,8 @@ def of_device(device: Any) -> tuple[Library, Any]:
 
 def on(a: Any, stream: Any, device: Any = None) -> AbstractContextManager[Any]:
     """Makes a stream the current one of the library of an array, on its GPU: what makes arrays or fills them is queued
-    there then. A launch takes the stream in the same forms. In CPU memory there is nothing to do.
+    there then. A launch takes the stream in the same forms. In CPU memory there is nothing to do. TypeError for what is
+    no stream.
 
     device   for what is made beside no array: of ct.Out
     """
@@ -384,14 +385,19 @@ def on(a: Any, stream: Any, device: Any = None) -> AbstractContextManager[Any]:
         library, where = of_device(device)
         if isinstance(library, _Torch):
             return library.on(library.torch.device(where), stream)
-        return library.on(library.ordinal(where), stream) if isinstance(library, _CuPy) else nullcontext()
+        return library.on(library.ordinal(where), stream) if isinstance(library, _CuPy) else _on_host(stream)
     if torch is not None and isinstance(a, getattr(torch, "Tensor", ())):
         return _Torch(torch).on(a.device, stream)
     ref = array_of(a)
     if ref is None or ref.owner is not None or cupy is None:
-        return nullcontext()
+        return _on_host(stream)
     library = _CuPy(cupy, foreign=not isinstance(a, getattr(cupy, "ndarray", ())))
     return library.on(library.home(a), stream)
+
+
+def _on_host(stream: Any) -> AbstractContextManager[Any]:
+    check_on_host(stream)
+    return nullcontext()
 
 
 def of_given(arrays: Sequence[Any] | None) -> Library:

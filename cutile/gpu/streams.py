@@ -6,6 +6,8 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
+from cutile.errors import refusal
+
 TAKEN = ("None (the default stream), a stream of PyTorch, CuPy, Numba or cuda.core, an object with __cuda_stream__, "
          "or an int handle")
 
@@ -19,7 +21,8 @@ def _protocol(stream: Any) -> int:
     given = stream.__cuda_stream__
     version, handle = given() if callable(given) else given  # cuda.core once had it as an attribute
     if version != 0:
-        raise TypeError(f"__cuda_stream__ of {type(stream).__name__} has version {version}; version 0 is understood")
+        raise refusal(TypeError(f"__cuda_stream__ of {type(stream).__name__} has version {version}; version 0 is "
+                                f"understood"))
     return int(handle)
 
 
@@ -44,8 +47,16 @@ def handle(stream: Any) -> int:
         read = by_type[type(stream)] = _reader(stream)
     number = int(read(stream))
     if number < 0:
-        raise TypeError(f"a stream's handle cannot be negative, got {number}")
+        raise refusal(TypeError(f"a stream's handle cannot be negative, got {number}"))
     return number
+
+
+def check_on_host(stream: Any) -> None:
+    """TypeError for what is no stream, for work in CPU memory, which has no need of one. Streams that PyTorch has for
+    CPUs are ones here.
+    """
+    if stream is not None and type(stream).__module__ != "torch.cpu":
+        handle(stream)
 
 
 def _reader(stream: Any) -> Callable[[Any], int]:
@@ -57,4 +68,4 @@ def _reader(stream: Any) -> Callable[[Any], int]:
                 return read
         if hasattr(stream, "__index__") or type(stream).__name__ == "CUstream":  # of cuda.bindings
             return int
-    raise TypeError(f"launch() cannot use an object of type {type(stream).__name__} as its stream; it takes {TAKEN}")
+    raise refusal(TypeError(f"an object of type {type(stream).__name__} is no stream; a stream is {TAKEN}"))

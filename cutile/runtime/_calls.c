@@ -163,7 +163,8 @@ static PyObject *run_found(LaunchCache *c, Reading *r, const Holes *holes, PyObj
     unsigned grid[3];
     uint64_t stream = 0;
     if (!read_grid(PyTuple_GetItem(plan, GRID), c->grid_limit, grid) || (outputs && !may_launch(entry))
-        || (!is_on_host(entry) && !find_stream(plan, given, outputs, args, PyTuple_GetItem(entry, STREAMS), &stream)))
+        || !(is_on_host(entry) ? is_host_stream(given)
+                               : find_stream(plan, given, outputs, args, PyTuple_GetItem(entry, STREAMS), &stream)))
         return not_here();
     memcpy(passed, args, (size_t)n * sizeof *passed);
     if (outputs && !(make_outputs(c, r, holes, plan, args, n, made) && fill_given(fillers, args)))

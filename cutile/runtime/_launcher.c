@@ -286,6 +286,11 @@ int is_on_host(PyObject *entry)
     return PyTuple_GetItem(entry, STREAMS) == Py_None;
 }
 
+int is_host_stream(PyObject *stream)
+{
+    return stream == Py_None || (PyLong_CheckExact(stream) && (PyLong_AsUnsignedLongLong(stream), !PyErr_Occurred()));
+}
+
 int may_launch(PyObject *entry)
 {
     return is_on_host(entry) || has_context(PyTuple_GetItem(entry, RECORD));
@@ -318,7 +323,8 @@ static PyObject *cache_launch(PyObject *self, PyObject *const *a, Py_ssize_t n)
     if (!untouched(c->watch) || !read_grid(a[1], c->grid_limit, grid) || !find(c, &r, a[2], args, &entry)
         || entry == NULL)
         return not_here();
-    PyObject *out = is_on_host(entry) || read_stream(a[0], PyTuple_GetItem(entry, STREAMS), &stream)
+    PyObject *out = (is_on_host(entry) ? is_host_stream(a[0])
+                                       : read_stream(a[0], PyTuple_GetItem(entry, STREAMS), &stream))
         ? launch_entry(c, entry, &r, stream, grid, args, args) : not_here();
     Py_DECREF(entry);
     return out;

@@ -187,6 +187,9 @@ int untouched(PyObject *watch);
    arguments, with None in the place of those that nobody has seen yet, whose versions stay as they are */
 int told(PyObject *written, PyObject *const *args, PyObject *const *passed);
 int is_on_host(PyObject *entry);
+/* Whether a launch in CPU memory, which needs no stream, may be given this one. Of streams that are objects, which are
+   rare there, Python finds out whether they are ones. */
+int is_host_stream(PyObject *stream);
 /* Whether this thread has the context current in which the entry's code is. */
 int may_launch(PyObject *entry);
 /* None, NotImplemented, or what the driver refused. passed: as in `told` */

@@ -40,7 +40,7 @@ def launch(stream: Any, grid: tuple[SupportsIndex, ...], kernel: Kernel, kernel_
     ----------
     stream : stream, int or None
         Where a launch on GPU arrays is queued: a stream of PyTorch, CuPy, Numba or cuda.core, an int handle, or None,
-        the default stream of their GPU. Launches on CPU arrays ignore it, and have run when this returns.
+        the default stream of their GPU. Launches on CPU arrays need none, and have run when this returns.
     grid : tuple of int
         The number of blocks along up to three axes. No block runs if one of them is 0.
     kernel : kernel

@@ -63,6 +63,8 @@ class LaunchPlan:
 def run(kernel: Kernel, grid: Grid, values: tuple, stream: Any, dependent: bool) -> LaunchPlan:
     """Launch a kernel; returns the plan."""
     plan, launch_values = find(kernel, values, stream)
+    if plan.ordinal is None:
+        check_on_host(stream)
     if plan.written:
         before_writing(plan.written, values)
     prepared = plan.prepared
@@ -70,6 +72,14 @@ def run(kernel: Kernel, grid: Grid, values: tuple, stream: Any, dependent: bool)
         prepared = plan.prepared = plan.prepare(stream)
     prepared.run(grid, stream, launch_values, dependent)
     return plan
+
+
+def check_on_host(stream: Any) -> None:
+    """TypeError for what is no stream, though a launch in CPU memory has no need of one."""
+    if stream is not None:
+        from cutile.gpu import streams  # back ends are loaded when they are needed
+
+        streams.check_on_host(stream)
 
 
 def find(kernel: Kernel, values: tuple, stream: Any) -> tuple[LaunchPlan, list]:

@@ -92,6 +92,8 @@ def _made(kernel: Any, grid: Any, kernel_args: Any, stream: Any) -> Prepared | E
     try:
         dims, values = padded_grid(grid), tuple(tuple.__iter__(kernel_args))
         plan, launch_values = launch_plan.find(kernel, values, stream)
+        if plan.ordinal is None:
+            launch_plan.check_on_host(stream)
         launch: Any = plan.prepare(stream)
         if hasattr(launch, "make_variants"):  # all code that may run for this grid, so that none is made later
             launch.make_variants(dims)
@@ -148,6 +150,8 @@ class Prepared:
                 raise launch_cache.refused((code, self._launch), self.grid)
         if not float_mode.usual():
             return float_mode.run(self, stream)
+        if self._plan.ordinal is None:
+            launch_plan.check_on_host(stream)
         if self._plan.written:
             autograd.before_writing(self._plan.written, self._values)
         self._launch_now(stream).run(self.grid, stream, self._launch_values, False)
@@ -205,7 +209,7 @@ class Prepared:
 
 
 def _in_c(launch: Any, plan: launch_plan.LaunchPlan, grid: tuple[int, int, int]) -> Any:
-    """The launch for C code (runtime/_launcher.c); None where Python has to run it."""
+    """The launch for C code (runtime/_prepared.c); None where Python has to run it."""
     if plan.ordinal is None or 0 in grid or getattr(launch, "traced", True) or any(len(w.path) > 1
                                                                                   for w in plan.written):
         return None

@@ -41,6 +41,8 @@ class Repeated:
         if (TINY * MORE == 0.0 or TINY * LESS != 0.0) and not float_mode.usual():
             return float_mode.run(self.run, stream, values)
         plan = self._plan
+        if plan.ordinal is None:
+            launch_plan.check_on_host(stream)
         prepared = plan.prepared
         if prepared is None or not prepared.still_valid():
             prepared = plan.prepared = plan.prepare(stream)
@@ -48,7 +50,7 @@ class Repeated:
 
     def run_in_c(self, stream: Any, roots: list, sources: bytes) -> bool:
         """Launch it by C code on a GPU, which makes the launch values of `roots` as `sources` says (`prepared_run` in
-        runtime/_launcher.c). Whether it did: what is unusual is left to `run`.
+        runtime/_prepared.c). Whether it did: what is unusual is left to `run`.
         """
         prepared = self._plan.prepared
         if prepared is None:
@@ -66,7 +68,7 @@ class Repeated:
         return False
 
     def _for_c(self, prepared: Any) -> Any:
-        """The launch for C code (runtime/_launcher.c); None where Python has to run it."""
+        """The launch for C code (runtime/_prepared.c); None where Python has to run it."""
         if 0 in self.grid or getattr(prepared, "traced", True):
             return None
         c, watch = launch_cache.chosen(), settings.watch("BACKEND", "DEBUG", "SANITIZE")

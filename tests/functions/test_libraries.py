@@ -298,7 +298,7 @@ def test_outputs_are_made_and_filled_on_the_stream_of_the_launch(on_gpu, way):
     state["device"] = 1  # another device is current
     assert f(x, stream=55) is not y and state["made_on"][-1] == 0
     assert state["queued_on"] == streams_of(fake)[-1] == 55 and state["streams"] == {0: 11, 1: 22}
-    with pytest.raises(TypeError, match="cannot use an object of type str as its stream"):
+    with pytest.raises(TypeError, match="an object of type str is no stream"):
         f(x, stream="side")
 
 
@@ -316,7 +316,18 @@ def test_the_stream_of_outputs_that_callers_give_where_there_is_no_other_array(o
 def test_streams_say_nothing_in_cpu_memory():
     f, x, y = counts(), np.ones(8, np.float32), np.zeros(1, np.float32)
     for _ in range(3):
-        assert f(x, stream="none")[0] == f(x, out=y, stream="none")[0] == 11
+        assert f(x, stream=7)[0] == f(x, out=y, stream=7)[0] == 11
+
+
+def test_what_is_no_stream_is_said_before_outputs_are_filled():
+    f, x, y = counts(), np.ones(8, np.float32), np.zeros(1, np.float32)
+    for _ in range(3):
+        y[0] = 5
+        for given in ({}, {"out": y}):
+            with pytest.raises(TypeError, match="an object of type str is no stream"):
+                f(x, stream="side", **given)
+        assert y[0] == 5
+        f(x, out=y), f(x)
 
 
 def test_fill_in_gpu_memory(on_gpu, monkeypatch):

@@ -6,6 +6,8 @@ import types
 import numpy as np
 import pytest
 
+import cutile as ct
+from cutile import compute
 from cutile.gpu.streams import handle
 
 
@@ -51,7 +53,7 @@ def test_each_stream_of_a_class_has_its_own_handle():
 
 @pytest.mark.parametrize("stream", [object(), "0", 1.0, True, [], (0,)])
 def test_what_is_no_stream(stream):
-    with pytest.raises(TypeError, match=f"an object of type {type(stream).__name__} as its stream; it takes None"):
+    with pytest.raises(TypeError, match=f"an object of type {type(stream).__name__} is no stream; a stream is None"):
         handle(stream)
 
 
@@ -60,3 +62,54 @@ def test_handles_that_cannot_be():
         handle(-1)
     with pytest.raises(TypeError, match="version 1"):
         handle(Protocol(1, 5))
+
+
+# ------------------------------------------------------------------ in CPU memory, where none is needed
+
+
+@ct.kernel
+def copied(x, y):
+    ct.store(y, 0, ct.load(x, 0, 4))
+
+
+X, Y = np.arange(4), np.zeros(4, int)
+copy = ct.jit(copied, grid=(1,), out=ct.Out(like="x"), name="copy")
+nothing = ct.jit(copied, grid=(0,), out=ct.Out(like="x"), name="nothing")
+prepared = ct.prepare(copied, (1,), (X, Y))
+
+
+@ct.kernel
+def silent(n):
+    pass
+
+
+CALLS = {"launch": lambda s: ct.launch(s, (1,), copied, (X, Y)), "prepare": lambda s: ct.prepare(copied, (1,), (X, Y),
+         stream=s), "launch over nothing": lambda s: ct.launch(s, (0,), copied, (X, Y)), "prepared": prepared,
+         "function": lambda s: copy(X, stream=s), "given output": lambda s: copy(X, out=Y, stream=s),
+         "function over nothing": lambda s: nothing(X, stream=s),
+         "algorithm": lambda s: compute.reduce_into(X, Y, 4, compute.OpKind.PLUS, np.array([5]), stream=s)}
+
+
+class CpuStream:
+    """As torch.cpu.current_stream() gives it: it has no handle."""
+
+    __module__ = "torch.cpu"
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_streams_of_work_in_cpu_memory(call):
+    for _ in range(3):  # the first time, and where C code knows it
+        for stream in (None, 0, 2**63, CpuStream(), a(cuda_stream=5), 7):
+            call(stream)
+        for stream in ("abc", 1.0, True, [], (0,), object(), "0"):
+            with pytest.raises(TypeError, match=f"an object of type {type(stream).__name__} is no stream; a stream is"):
+                call(stream)
+        with pytest.raises(TypeError, match="negative"):
+            call(-1)
+
+
+def test_streams_without_arrays(monkeypatch):
+    monkeypatch.setenv("CUTILE_BACKEND", "interp")
+    ct.launch(7, (1,), silent, (3,))
+    with pytest.raises(TypeError, match="an object of type str is no stream"):
+        ct.launch("abc", (1,), silent, (3,))

@@ -50,7 +50,7 @@ def test_a_repeated_launch_in_cpu_memory(host, made):
     k = scaling()
     for n in range(4):
         x, y = np.full(48, n, np.float32), np.zeros(48, np.float32)
-        ct.launch("no stream", (3,), k, (made(x), made(y), 2.5, 16))
+        ct.launch(77, (3,), k, (made(x), made(y), 2.5, 16))
         assert (y == 2.5 * n).all()
     for grid, blocks in (((2,), 2), ((2,), 2), ((3, 1), 3)):
         y[...] = 0
