@@ -74,7 +74,7 @@ def autotune(configs: Any, *, key: Sequence[str] | None = None, inputs: Any = No
     timeout_s : float or None, default 10
         The limit of the first run of a configuration, in a process of its own. None: no limit.
     save : path, optional
-        A file with results, which is read before a search, and written after it.
+        A file with results, which is read before a search, and written after it. Its folder must exist.
     quiet : bool, default False
         Print no progress and no summary.
     executor : concurrent.futures.Executor, optional
@@ -96,6 +96,8 @@ def autotune(configs: Any, *, key: Sequence[str] | None = None, inputs: Any = No
         There are no configurations, a key of them is unknown, or `inputs` or a name in `key` is. Calls raise it where
         no configuration runs, where they store different values and there is no reference, and where none of them
         stores some element of an output without fill.
+    OSError
+        Calls raise it before they search, where the folder of `save` does not exist or may not be written to.
 
     Notes
     -----

@@ -62,14 +62,18 @@ def too_many(f: TileFunction, more: Sequence[Any]) -> TypeError:
     return refusal(TypeError("; ".join(parts)))
 
 
-def unknown(f: TileFunction, name: str) -> TypeError:
-    """The error of a call with a keyword that is no parameter."""
+def unknown(f: TileFunction, name: str, called: str | None = None, more: Sequence[str] = ()) -> TypeError:
+    """The error of a call with a keyword that is no parameter.
+
+    called   the name of what is called, where that is a tuned function
+    more     further keywords that the call takes
+    """
     if any(o.name == name for o in f.outputs):
         hint = f"; `{name}` is an output, which the call makes and returns; out= takes an array of yours instead"
     else:
-        taken = [*f.parameters, *(["out"] if f.outputs else []), "stream"]
+        taken = [*f.parameters, *(["out"] if f.outputs else []), "stream", *more]
         hint = nearest(name, taken) or f"; it takes {', '.join(taken)}"
-    return refusal(TypeError(f"{f.__name__}() got an unexpected keyword argument {name!r}{hint}"))
+    return refusal(TypeError(f"{called or f.__name__}() got an unexpected keyword argument {name!r}{hint}"))
 
 
 def _all(names: Sequence[str]) -> str:

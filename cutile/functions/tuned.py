@@ -269,6 +269,8 @@ class Tuned:
         ValueError
             No configuration ran; the text gives the most common reasons. Or configurations store different values and
             there is no reference, or none of them stores some element.
+        OSError
+            The folder of the file that `save` names does not exist, or may not be written to.
         """
         from cutile.functions.tuning_search import search
 
@@ -279,6 +281,7 @@ class Tuned:
                                     f"and sizes on the same device, {self.__name__}.tune(...), or give the "
                                     f"configuration in the call"))
         key = self._key(args, named)
+        self._store.check()
         self.last = found = search(self, args, named, key)
         self._resolved.clear()
         self._found.keep(key, found.best)
@@ -297,11 +300,11 @@ class Tuned:
 
     def _check_named(self, named: Mapping[str, Any]) -> None:
         """TypeError for a name that is no parameter, before a search takes its time."""
-        known = list(getattr(self.function, "parameters", named))
-        for n in named:
-            if n not in (*known, "out", "stream"):
-                raise refusal(TypeError(f"{self.__name__}() got an unexpected keyword argument {n!r}"
-                                        f"{nearest(n, known)}"))
+        for n in named if isinstance(self.function, TileFunction) else ():
+            if n not in (*self.function.parameters, "out", "stream"):
+                from cutile.functions.explanation import unknown  # loaded when it is needed
+
+                raise unknown(self.function, n, self.__name__, HINTS)
 
     # -------------------------------------------------------------- without searching
 

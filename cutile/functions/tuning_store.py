@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import tempfile
@@ -13,6 +14,7 @@ from typing import Any
 
 from cutile import settings
 from cutile._support.structs import structure
+from cutile.errors import refusal
 from cutile.functions.tuning_key import HINTS, INTERPRETER, TuningKey
 
 FORMAT = 2  # 1 had results that were compared with the first configuration alone
@@ -123,6 +125,14 @@ class Store:
         self._loaded.update({t.key: t for t in found})
         return {t.key.function for t in found}
 
+    def check(self) -> None:
+        """OSError where no file can be written as `save` says, for before a search takes its time."""
+        if self._save is None or os.access(self._save.parent, os.W_OK):
+            return
+        code, why = ((errno.EACCES, "may not be written to") if self._save.parent.is_dir() else
+                     (errno.ENOENT, "does not exist"))
+        raise refusal(OSError(code, f"save= of ct.autotune names a file in a folder that {why}", str(self._save)))
+
     def write(self, path: str | os.PathLike) -> None:
         """Write all results that are known. OSError, with the path as it was given, where that cannot be."""
         found = {**self._known, **self._loaded}
@@ -143,6 +153,7 @@ class Store:
         if found is not None and found.key == key:
             self._known[key] = found
             if self._save is not None and key not in self._loaded:
+                self.check()
                 self._loaded[key] = found
                 self.write(self._save)
             return found

@@ -1,5 +1,7 @@
 """ct.autotune: which calls search, which configurations there are, and tuned functions as objects."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -105,8 +107,15 @@ def test_the_caller_chooses_hints(times):
     assert np.array_equal(f(X, 2.0, TILE=8, occupancy=4), X * 2) and f.last is None and not times["tried"]
     assert f.resolved((X, 2.0), {"TILE": 8, "occupancy": 4})[0].launched.options.occupancy == 4
     for call in (f, f.best, f.tune):
-        with pytest.raises(TypeError, match="got an unexpected keyword argument 'factr'; did you mean factor"):
-            call(X, factr=2.0)
+        for named, says in (({"factr": 2.0}, "; did you mean factor?"), ({"streem": None}, "; did you mean stream?"),
+                            ({"ocupancy": 2}, "; did you mean occupancy?"),
+                            ({"y": X}, "; `y` is an output, which the call makes and returns; out= takes an array of "
+                                       "yours instead"),
+                            ({"block": 4}, "; it takes x, factor, TILE, out, stream, num_ctas")):
+            (name,) = named
+            says = f"scaled() got an unexpected keyword argument {name!r}{says}"
+            with pytest.raises(TypeError, match=re.escape(says)):
+                call(X, **named)
     assert not times["tried"]
 
 

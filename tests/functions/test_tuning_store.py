@@ -1,6 +1,7 @@
 """Results that searches leave on disk and in files."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -67,9 +68,26 @@ def test_a_file_gets_what_was_kept_before(times, tmp_path):
     tuned(save=tmp_path / "best.json")(X, 2.0)
     assert len(times["tried"]) == count
     assert len(json.loads((tmp_path / "best.json").read_text())["results"]) == 1
-    with pytest.raises(FileNotFoundError) as e:
-        tuned(save=tmp_path / "nowhere" / "best.json")(X, 2.0)
-    assert e.value.filename == str(tmp_path / "nowhere" / "best.json")
+
+
+@shows("TUN-7.save")
+def test_files_that_cannot_be_written_are_refused_before_a_search(times, tmp_path, monkeypatch):
+    nowhere, locked = tmp_path / "nowhere", tmp_path / "locked"
+    locked.mkdir()
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != locked and access(path, mode))
+    for again in range(2):  # where nothing was found before, and where a result is kept on disk
+        for folder, kind, says in ((nowhere, FileNotFoundError, "names a file in a folder that does not exist"),
+                                   (locked, PermissionError, "names a file in a folder that may not be written to")):
+            f = tuned(save=folder / "best.json")
+            for call in (f, f.best, *[f.tune] * (not again)):
+                with pytest.raises(kind, match=f"save= of ct.autotune {says}") as e:
+                    call(X, 2.0)
+                assert e.value.filename == str(folder / "best.json")
+            assert not times["tried"] or again
+        tuned()(X, 2.0)
+    nowhere.mkdir()
+    assert np.array_equal(tuned(save=nowhere / "best.json")(X, 2.0), X * 2) and (nowhere / "best.json").exists()
 
 
 @shows("TUN-7.export")
