@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
 from typing import Any
 
 import torch
@@ -232,13 +233,17 @@ class _Operator(torch.library.CustomOpDef):
     def __call__(self, *args, **kwargs):
         if torch.compiler.is_compiling():
             return _in_graph(self, args, kwargs)
-        if self.direct is None or kwargs or _watched() or not all(map(_plain, args, self.tensors)):
+        if self.direct is None or kwargs or _watched() or not _untracked_tensors(compress(args, self.tensors)):
             return self._dispatched(args, kwargs)
         try:
             return self.direct(*args)
         except TileTypeError as e:
             _note_autocast(e, args)
             raise
+        except TypeError:
+            if all(map(_plain, args, self.tensors)):
+                raise
+        return self._dispatched(args, kwargs)  # of tensors that the dispatcher converts, or that have no memory
 
     def _dispatched(self, args, kwargs):
         """A call that is checked, and goes through PyTorch's dispatcher where that has something to do."""
@@ -375,6 +380,15 @@ _transform = torch._C._functorch.peek_interpreter_stack  # short names, because 
 _modes, _function_modes = torch._C._len_torch_dispatch_stack, torch._C._len_torch_function_stack
 _tracer, _profiled = torch._C._get_tracing_state, torch.autograd._profiler_enabled
 _grad_mode = torch.is_grad_enabled
+
+
+def _untracked_tensors(values: Iterable[Any]) -> bool:
+    """Whether all are tensors that autograd does not follow. Each call asks, so what loops over them is C code."""
+    tensors = tuple(values)
+    return _TENSORS.issuperset(map(type, tensors)) and not (_grad_mode() and torch._C._any_requires_grad(*tensors))
+
+
+_TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
 
 
 def _plain(value: Any, tensor: bool = True) -> bool:
