@@ -36,7 +36,12 @@ See = Callable[[Caught, Callable[[], None]], None]  # takes the place of a launc
 
 
 class NotLaunchedError(Exception):
-    """The script ended without the launch that was asked for."""
+    """The script ended without the launch that was asked for.
+
+    globals   those of the script, where it ended by itself
+    """
+
+    globals: dict[str, Any] | None = None
 
 
 class _Reached(BaseException):
@@ -96,8 +101,9 @@ def at_launch(file: str, name: str, arguments: Sequence[str], number: int, then:
             results.append(partial(_raise, e))
         raise _Reached
 
+    error = NotLaunchedError()
     try:
-        _run(file, arguments, see)
+        error.globals = _run(file, arguments, see)
     except _Reached:
         return results[0]()
     except SystemExit:
@@ -105,7 +111,8 @@ def at_launch(file: str, name: str, arguments: Sequence[str], number: int, then:
     except Exception as e:
         _show_error(e, file)
         raise NotLaunchedError(f"{file} failed before launch {number} of {name}") from None
-    raise NotLaunchedError(not_launched(name, file, seen))
+    error.args = (not_launched(name, file, seen),)
+    raise error
 
 
 def not_launched(name: str, file: str, seen: Sequence[str]) -> str:

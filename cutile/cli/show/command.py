@@ -68,7 +68,7 @@ def _stage(file: str, name: str, types: list[str] | None, stage: str, gpu: str, 
             compilation = _of_words(file, name, types, where, spans) if types else script.at_launch(
                 file, name, shlex.split(args), launch, lambda caught: _of_launch(caught, where, spans))
         except script.NotLaunchedError as e:
-            compilation = _of_words(file, name, [], where, spans, f"{e}. ")
+            compilation = _of_words(file, name, [], where, spans, f"{e}. ", e.globals)
         return compilation, STAGES[stage].text(compilation)
     except (TileError, FileNotFoundError, ValueError) as e:
         fail(str(e))
@@ -91,8 +91,9 @@ def _word(t: Any) -> str:
     return f"={t.value!r}" if isinstance(t, Embedded) else str(t)
 
 
-def _of_words(file: str, name: str, types: list[str], where: Target, spans: bool, why: str = "") -> Compilation:
-    kernel = _find(file, name)
+def _of_words(file: str, name: str, types: list[str], where: Target, spans: bool, why: str = "",
+              found: dict[str, Any] | None = None) -> Compilation:
+    kernel = _find(file, name, found)
     names = list(kernel.parameters)
     if len(names) != len(types):
         fail(f"{why}{kernel.__name__} has {len(names)} parameter(s), {', '.join(names)}: give a type for each")
@@ -118,8 +119,8 @@ def _list(file: str, found: dict[str, Kernel]) -> list[str]:
     return [f"{file}::{name}({', '.join(k.parameters)})" for name, k in found.items()] or [f"{file} has no kernel"]
 
 
-def _find(file: str, name: str) -> Kernel:
-    found = _kernels(file)
+def _find(file: str, name: str, ran: dict[str, Any] | None = None) -> Kernel:
+    found = _kernels(file) if ran is None else _among(ran)
     if name not in found:
         there = ", ".join(found)
         fail(f"{name!r} is no kernel of {file}; {f'there are {there}' if there else 'it has none'}")
@@ -129,6 +130,9 @@ def _find(file: str, name: str) -> Kernel:
 def _kernels(file: str) -> dict[str, Kernel]:
     """The kernels of a file by their names there, those of functions too. The file is run, though not as a script."""
     sys.path.insert(0, str(Path(file).resolve().parent))
-    found = {name: v.kernel if isinstance(v, TileFunction) else v
-             for name, v in runpy.run_path(file).items()}
+    return _among(runpy.run_path(file))
+
+
+def _among(names: dict[str, Any]) -> dict[str, Kernel]:
+    found = {name: v.kernel if isinstance(v, TileFunction) else v for name, v in names.items()}
     return {name: v for name, v in found.items() if isinstance(v, Kernel)}

@@ -78,6 +78,18 @@ def test_a_launch_says_the_types(file, tmp_path):
     assert "kernel empty()" in said("show", f"{file}::empty")
 
 
+def test_a_script_runs_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "once.py").write_text("import cutile as ct\nwith open('ran', 'a') as f: f.write('x')\n\n"
+                                      "@ct.kernel\ndef k(x): pass\n\n@ct.kernel\ndef empty(): pass\n")
+    for name, says, code in (("k", "k was never launched by once.py. k has 1 parameter(s), x: give a type", 1),
+                             ("nope", "'nope' is no kernel of once.py; there are k, empty", 1),
+                             ("empty", "kernel empty()", 0)):
+        assert says in said("show", f"once.py::{name}", code=code)
+        assert (tmp_path / "ran").read_text() == "x"
+        (tmp_path / "ran").unlink()
+
+
 @pytest.mark.parametrize("args, says", [
     (["nowhere.py"], "there is no file nowhere.py"),
     (["nowhere.py::k"], "there is no file nowhere.py"),
