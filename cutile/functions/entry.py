@@ -71,13 +71,7 @@ def entry(f: TileFunction, first: str | None) -> types.FunctionType:
     scope = {"_launching": launching, "_kernel": f.launched, "_plans": f.plans, "_given_plans": f.given_plans,
              "_on": libraries.on, "_type": type, "_tuple": tuple, "_missing": f.missing, "_Exception": Exception,
              "_elsewhere": ValueError(), "__builtins__": {}, "__tracebackhide__": hidden, **_defaults(f)}
-    made: dict[str, Any] = {}
-    exec(_compiled(source, f.__name__), scope, made)
-    function = made["__call__"]
-    function.__qualname__ = f.__qualname__
-    own = Parameter("self", Parameter.POSITIONAL_ONLY)
-    function.__signature__ = inspect.Signature([own, *f.__signature__.parameters.values()])
-    return opaque(_WHY)(function)
+    return opaque(_WHY)(_made(f, source, scope))
 
 
 def entry_in_c(f: TileFunction, written: types.FunctionType) -> Any:
@@ -119,10 +113,17 @@ def traced_entry(f: TileFunction, written: types.FunctionType, tracer: Tracer) -
         f"    return _plain({', '.join([*positional, more])})"])
     scope = {"_asked": tracer.asked, "_traced": tracer.call, "_plain": f.plain, "_written": written, **_defaults(f),
              "__tracebackhide__": hidden}
+    return _made(f, source, scope)
+
+
+def _made(f: TileFunction, source: str, scope: dict[str, Any]) -> types.FunctionType:
+    """The function of a source text. help() and inspect show the parameters that callers know."""
     made: dict[str, Any] = {}
     exec(_compiled(source, f.__name__), scope, made)
     function = made["__call__"]
     function.__qualname__ = f.__qualname__
+    own = Parameter("self", Parameter.POSITIONAL_ONLY)
+    function.__signature__ = inspect.Signature([own, *f.__signature__.parameters.values()])
     return function
 
 

@@ -413,8 +413,8 @@ class TileFunction:
         return self.__qualname__ if found is self else (_again, (self.kernel, self.given, tuple(sorted(self._inout))))
 
 
-def let_trace(tracer: Tracer) -> None:
-    """Let a compiler that traces Python follow the calls of all functions."""
+def let_trace(tracer: Tracer | None) -> None:
+    """Let a compiler that traces Python follow the calls of all functions; None: nobody does."""
     TileFunction._tracer = tracer
     for f in list(_functions):
         f._write_entry()

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import cutile as ct
+from cutile.functions.entry import Tracer
+from cutile.functions.tile_function import TileFunction, let_trace
 from tests.functions import kernels
 from tests.functions.kernels import LINE, X, scaled, scaled_kernel, softmax
 from tests.functions.shows import shows
@@ -35,8 +37,17 @@ def test_signatures():
     assert str(inspect.signature(scaled)) == "(x, factor, TILE=4, *, out=None, stream=None)"
 
 
+@pytest.fixture(params=[False, True], ids=["not traced", "traced"])
+def tracer(request):
+    """As it is without a compiler that traces Python, and as it is with one."""
+    before = TileFunction._tracer
+    let_trace(Tracer(lambda: False, lambda *a, **named: None, lambda f: None) if request.param else None)
+    yield
+    let_trace(before)
+
+
 @shows("JIT-6.signature")
-def test_help_shows_what_calls_take_and_return():
+def test_help_shows_what_calls_take_and_return(tracer):
     import pydoc
 
     @ct.kernel
