@@ -74,25 +74,49 @@ def rows(xp: Any, n: int, dtype: Any, others: dict[str, Any]) -> Iterator[tuple[
            lambda: (y, xp.cumsum(x, dtype=dtype)))
     yield (f"exclusive_scan PLUS {name}", lambda: compute.exclusive_scan(x, y, OpKind.PLUS, first, n), scanned,
            lambda: (y[1:], xp.cumsum(x, dtype=dtype)[:-1]))
-    yield from _segments(xp, n, x)
+    yield from _segments(xp, n, x, torch, cc)
     yield from _sorts(xp, n, x, torch, cc)
     count = xp.zeros(1, np.int64)
     yield (f"select {name}", lambda: compute.select(x, y, count, positive, n), kept,
            lambda: (y[:int(count[0])], x[x > 0]))
 
 
-def _segments(xp: Any, n: int, x: Any) -> Iterator[tuple]:
-    for mean in (16, 1024):
-        offsets = xp.arange(0, n + 1, mean, dtype=np.int32)
+def _segments(xp: Any, n: int, x: Any, torch: Any, cc: Any) -> Iterator[tuple]:
+    """Sums of segments, of one length and of any."""
+    first, name = x.dtype.type(0), x.dtype.name
+    for mean in (16, 100, 1024):
         many = n // mean
-        out, shown = xp.empty(many, x.dtype), x.reshape(many, mean)
-        others: dict[str, Callable] = {"cupy, rows": lambda shown=shown: shown.sum(axis=1)}
-        if xp is np:
-            others = {"numpy": lambda offsets=offsets: np.add.reduceat(x, offsets[:-1])}
-        yield (f"segmented_reduce of {mean} {x.dtype.name}",
-               lambda out=out, many=many, offsets=offsets: compute.segmented_reduce(
-                   x, out, many, offsets[:-1], offsets[1:], OpKind.PLUS, x.dtype.type(0)), others,
-               lambda out=out, shown=shown: (out, shown.sum(axis=1, dtype=x.dtype)))
+        out, shown = xp.empty(many, x.dtype), x[:many * mean].reshape(many, mean)
+        for kind in ("alike", "unequal"):
+            offsets = xp.arange(0, n + 1, mean, dtype=np.int32)
+            if kind == "unequal":  # between 0 and twice as many items
+                offsets[1:-1] += xp.arange(1, many, dtype=np.int32) * 7919 % mean - mean // 2
+            others: dict[str, Callable] = {}
+            if xp is np:
+                others["numpy"] = lambda offsets=offsets: np.add.reduceat(x, offsets[:-1])
+            elif kind == "alike":
+                others["cupy, rows"] = lambda shown=shown: shown.sum(axis=1)
+            if torch and kind == "alike":
+                t = torch.as_tensor(shown, device="cuda")
+                others["torch, rows"] = lambda t=t: t.sum(1, dtype=t.dtype)
+            elif torch and name == "float32":
+                t, sizes = (torch.as_tensor(a, device="cuda") for a in (x[:many * mean], xp.diff(offsets)))
+                others["torch"] = lambda t=t, sizes=sizes: torch.segment_reduce(t, "sum", lengths=sizes, unsafe=True)
+            if cc:
+                others["cuda.compute"] = lambda out=out, many=many, offsets=offsets: cc.segmented_reduce(
+                    d_in=x, d_out=out, num_segments=many, start_offsets_in=offsets[:-1], end_offsets_in=offsets[1:],
+                    op=cc.OpKind.PLUS, h_init=np.array([first]))
+            for what, op in (("", OpKind.PLUS), (", function", added)):
+                yield (f"segments of {mean}, {kind}{what} {name}",
+                       lambda out=out, many=many, offsets=offsets, op=op: compute.segmented_reduce(
+                           x, out, many, offsets[:-1], offsets[1:], op, first), others,
+                       lambda out=out, offsets=offsets: (out, _sums(xp, x, offsets)))
+
+
+def _sums(xp: Any, x: Any, offsets: Any) -> Any:
+    """Those of segments, of items that are whole numbers."""
+    before = xp.concatenate([xp.zeros(1, np.int64), xp.cumsum(x.astype(np.int64))])
+    return (before[offsets[1:]] - before[offsets[:-1]]).astype(x.dtype)
 
 
 def _sorts(xp: Any, n: int, x: Any, torch: Any, cc: Any) -> Iterator[tuple]:
@@ -223,10 +247,10 @@ def _show(name: str, exponent: int, call: Callable, beside: dict[str, Callable],
         inner = max(1, min(200 >> max(exponent - 18, 0), some))
         ours = milliseconds(call, wait, inner)
         found = {n: milliseconds(f, wait, inner) for n, f in beside.items()}
-        best = min(found, key=lambda n: found[n])
+        best = min(found, key=lambda n: found[n], default="no other")
+        other, ratio = (f"{found[best]:.4f}", f"{found[best] / ours:.2f}") if found else ("", "")
         host = host_microseconds(call, wait, max(1, min(CALLS, some))) if exponent <= 20 else 0.0
-        print(ROW.format(name, f"2^{exponent}", ours, f"{found[best]:.4f}", best, f"{found[best] / ours:.2f}", host),
-              flush=True)
+        print(ROW.format(name, f"2^{exponent}", ours, other, best, ratio, host), flush=True)
     except Exception as e:
         print(f"{name} 2^{exponent}: {type(e).__name__}: {str(e)[:300]}", flush=True)
 

@@ -85,7 +85,29 @@ class Combined:
         return self._halved(self.type.flat(self(self.type.nest(left), self.type.nest(right))))
 
     def rows_reduced(self, value, there):
-        """The combination of the items of each row of a tile, of those that are there: the first ones of a row."""
+        """The combination of the items of each row of a tile: of those that are there, the first ones of a row. `there`
+        is None where all are.
+        """
+        numbers = self.type.flat(value)
+        rows, size = numbers[0].shape
+        if size == 1:
+            return self.type.nest(tuple(ct.reshape(x, (rows,)) for x in ct.static_iter(numbers)))
+        if self.loops:
+            return self._rows_halved(value, ct.full((rows, size), True, ct.bool_) if there is None else there)
+        zeros = tuple(0 for _ in ct.static_iter(range(len(numbers))))
+        if there is None:
+            return self.type.nest(ct.reduce(numbers, 1, lambda *both: self.numbers(*both), zeros))
+        found = ct.reduce((*numbers, there), 1, lambda *both: self._of_those_there(*both), (*zeros, False))
+        return self.type.nest(found[:-1])
+
+    def _of_those_there(self, *both):
+        half = ct.static_eval(len(both) // 2)
+        x, y = self.type.nest(both[:half - 1]), self.type.nest(both[half:-1])
+        one, other = both[half - 1], both[-1]
+        joined = self.type.select(one & other, self(x, y, one & other), self.type.select(one, x, y))
+        return (*self.type.flat(joined), one | other)
+
+    def _rows_halved(self, value, there):
         numbers = self.type.flat(value)
         rows, size = numbers[0].shape
         if size == 1:
@@ -95,7 +117,7 @@ class Combined:
         right = self.type.nest(tuple(ct.extract(x, (0, 1), half) for x in ct.static_iter(numbers)))
         both = ct.extract(there, (0, 1), half)
         joined = self.type.select(both, self(left, right, both), left)
-        return self.rows_reduced(joined, ct.extract(there, (0, 0), half))
+        return self._rows_halved(joined, ct.extract(there, (0, 0), half))
 
 
 def put_one(writer, state, position, type, value):

@@ -4,7 +4,8 @@ A reader is a frozen dataclass without memory of its own. Its methods take the o
 kernel that belong to it: an array, an int, or a tuple of states.
 
     tile(state, place)           the items at `place`, as a value whose numbers are tiles of shape (place.size,)
-    at(state, index, mask)       the items at the positions `index`, a tile of integers; undetermined where not `mask`
+    at(state, index, mask, inside)   the items at the positions `index`, a tile of integers; undetermined where not
+                                 `mask`. `inside`: all of them are there, so that no bounds need be checked
     put(state, place, value)     stores the items at `place`
     put_at(state, index, value, mask)   stores items at positions
 
@@ -25,13 +26,14 @@ from cutile.dtypes import DType
 class Place:
     """Tile number `i` of `size` items, of `n` items in all. Positions have the dtype of `n`.
 
-    `whole`: all its items are there.
+    `whole`: all its items are there. `inside`: and arrays have them, so that no bounds need be checked.
     """
 
     i: Any
     size: int
     n: Any
     whole: bool
+    inside: bool = False
 
     def index(self):
         """The positions of the items."""
@@ -44,6 +46,9 @@ class Place:
         return ct.arange(self.size, dtype=self.n.dtype) < self.n - ct.astype(self.i, self.n.dtype) * self.size
 
 
+BYTES = (ct.int8, ct.uint8)  # which by TMA take more time: registers hold four of them
+
+
 @dataclasses.dataclass(frozen=True)
 class Elements:
     """Numbers in an array of rank 1."""
@@ -51,13 +56,14 @@ class Elements:
     dtype: DType
 
     def tile(self, state, place):
-        return ct.load(state, (place.i,), (place.size,), padding_mode=ct.PaddingMode.ZERO)
+        return ct.load(state, (place.i,), (place.size,), padding_mode=ct.PaddingMode.ZERO,
+                       check_bounds=not place.inside, allow_tma=False if self.dtype in BYTES else None)
 
-    def at(self, state, index, mask):
-        return ct.gather(state, index, mask=mask)
+    def at(self, state, index, mask, inside=False):
+        return ct.gather(state, index, mask=mask, check_bounds=not inside)
 
     def put(self, state, place, value):
-        ct.store(state, (place.i,), ct.astype(value, self.dtype))
+        ct.store(state, (place.i,), ct.astype(value, self.dtype), check_bounds=not place.inside)
 
     def put_at(self, state, index, value, mask):
         ct.scatter(state, index, ct.astype(value, self.dtype), mask=mask)
@@ -91,7 +97,7 @@ class Constant:
     def tile(self, state, place):
         return self.filled(state, (place.size,))
 
-    def at(self, state, index, mask):
+    def at(self, state, index, mask, inside=False):
         return self.filled(state, index.shape)
 
 
@@ -115,7 +121,7 @@ class Counting:
     def tile(self, state, place):
         return self.number.value(state) + ct.astype(place.index(), self.number.dtype)
 
-    def at(self, state, index, mask):
+    def at(self, state, index, mask, inside=False):
         return self.number.value(state) + ct.astype(index, self.number.dtype)
 
 
@@ -133,8 +139,8 @@ class Transformed:
     def tile(self, state, place):
         return self.type.cast(ct.elementwise(self.op)(self.inner.tile(state, place), mask=place.mask()))
 
-    def at(self, state, index, mask):
-        return self.type.cast(ct.elementwise(self.op)(self.inner.at(state, index, mask), mask=mask))
+    def at(self, state, index, mask, inside=False):
+        return self.type.cast(ct.elementwise(self.op)(self.inner.at(state, index, mask, inside), mask=mask))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,8 +168,9 @@ class Fields:
     def tile(self, state, place):
         return self.cls(*tuple(self.parts[k].tile(state[k], place) for k in ct.static_iter(range(len(self.parts)))))
 
-    def at(self, state, index, mask):
-        return self.cls(*tuple(self.parts[k].at(state[k], index, mask) for k in ct.static_iter(range(len(self.parts)))))
+    def at(self, state, index, mask, inside=False):
+        return self.cls(*tuple(self.parts[k].at(state[k], index, mask, inside)
+                               for k in ct.static_iter(range(len(self.parts)))))
 
     def put(self, state, place, value):
         for k in ct.static_iter(range(len(self.parts))):
@@ -184,8 +191,8 @@ class Permuted:
     def tile(self, state, place):
         return self.values.at(state[0], self.indices.tile(state[1], place), place.mask())
 
-    def at(self, state, index, mask):
-        return self.values.at(state[0], self.indices.at(state[1], index, mask), mask)
+    def at(self, state, index, mask, inside=False):
+        return self.values.at(state[0], self.indices.at(state[1], index, mask, inside), mask)
 
     def put(self, state, place, value):
         self.values.put_at(state[0], self.indices.tile(state[1], place), value, place.mask())
@@ -203,8 +210,8 @@ class Reversed:
     def tile(self, state, place):
         return self.inner.at(state[0], state[1] - place.index(), place.mask())
 
-    def at(self, state, index, mask):
-        return self.inner.at(state[0], state[1] - index, mask)
+    def at(self, state, index, mask, inside=False):
+        return self.inner.at(state[0], state[1] - index, mask, inside)
 
     def put(self, state, place, value):
         self.inner.put_at(state[0], state[1] - place.index(), value, place.mask())
@@ -222,7 +229,7 @@ class Discarded:
     def tile(self, state, place):
         return ct.zeros((place.size,), self.dtype)
 
-    def at(self, state, index, mask):
+    def at(self, state, index, mask, inside=False):
         return ct.zeros(index.shape, self.dtype)
 
     def put(self, state, place, value):

@@ -20,13 +20,14 @@ from cutile.compute.readers import Place
 from cutile.compute.results import result_of
 from cutile.compute.roles import COUNT, INITIAL, INPUT, OPERATOR, OUTPUT
 from cutile.compute.ufuncs import Ufunc, ufunc_to_reduce
-from cutile.compute.value_types import ValueType
+from cutile.compute.value_types import Number, ValueType
 
 TILE = 4096  # items of a tile
 BLOCKS = 2048  # most blocks; a power of two, and about what an H200 holds at a time
 HOST_TILE = 1 << 17  # in host memory, where one block with large tiles takes less time
 FOLDED = 1 << 20  # of a tile that NumPy folds in one call
 REST = 1 << 16  # and of those behind the last one of these
+SHORT = (ct.int8, ct.uint8, ct.int16, ct.uint16)
 
 
 class Determinism(enum.IntEnum):
@@ -53,29 +54,42 @@ class Determinism(enum.IntEnum):
     GPU_TO_GPU = 2
 
 
-def _kernel(items: IteratorBase, out: IteratorBase, combine: Combined, first: bool, wide: bool) -> Any:
-    """A kernel in which each block combines its tiles. `first`: the result begins with an initial value, in the only
-    block.
+def _total_type(op: Operator, t: ValueType) -> ValueType:
+    """The type in which totals of items of type `t` are combined. Short integers, of which a register holds several,
+    are combined as int32 if the operator is an op whose result, converted back, is the same.
     """
-    reader, writer, t = items.reader(), out.writer(), combine.type
+    if not isinstance(t, Number) or t.dtype not in SHORT:
+        return t
+    single, wider = result_of(op, t, t).single, Number(ct.int32)
+    return wider if single and result_of(op, wider, wider).single == single else t
+
+
+def _kernel(items: IteratorBase, out: IteratorBase, combine: Combined, t: ValueType, first: bool, wide: bool) -> Any:
+    """A kernel in which each block combines its tiles, of items that were converted to `t`, into a result of that type.
+    `first`: the result begins with an initial value, in the only block.
+    """
+    reader, writer, totals = items.reader(), out.writer(), combine.type
     initial = constant_reader(t)
+
+    def tile(source, place):
+        return totals.cast(t.cast(reader.tile(source, place)))
 
     @ct.kernel
     def reduce_tiles(source: items.annotation(wide), target: out.annotation(wide), before: ints(t, first),
                      n: position(wide), size: ct.Constant[int]):
         block, blocks = ct.bid(0), ct.num_blocks(0)
         full = ct.astype(n // size, ct.int32)
-        total = t.cast(reader.tile(source, Place(block, size, n, True)))
+        total = tile(source, Place(block, size, n, True, True))
         for i in range(block + blocks, full, blocks):
-            total = combine(total, t.cast(reader.tile(source, Place(i, size, n, True))))
+            total = combine(total, tile(source, Place(i, size, n, True, True)))
         if n % size != 0 and block == full % blocks:
             place = Place(full, size, n, False)
-            more, there = t.cast(reader.tile(source, place)), place.mask()
-            total = t.select(there, combine(total, more, there), total)
+            more, there = tile(source, place), place.mask()
+            total = totals.select(there, combine(total, more, there), total)
         result = combine.reduced(total)
         if first:
-            result = combine(initial.value(before), result)
-        put_one(writer, target, block, t, result)
+            result = combine(totals.cast(initial.value(before)), result)
+        put_one(writer, target, block, t, t.cast(result))
 
     return reduce_tiles
 
@@ -149,12 +163,12 @@ class Reduce(Algorithm):
                                n % size >= small, n % small != 0)
         size = power_below(n, HOST_TILE if apart else TILE)
         blocks = 1 if apart else power_below(max(n // size, 1), BLOCKS)
-        combine = Combined(op.function, t, result_of(op, t, t).loops)
+        combine = Combined(op.function, t if apart else _total_type(op, t), result_of(op, t, t).loops)
 
         def reduce(items: IteratorBase, out: IteratorBase, before: tuple, n: int, blocks: int, size: int) -> None:
             wide, first = is_wide(n, items), bool(before)
-            kernel = kernels_for(("reduce", items.kind, out.kind, op.key, t, first, wide), _kernel, items, out, combine,
-                                 first, wide)
+            key = "reduce", items.kind, out.kind, op.key, t, combine.type, first, wide
+            kernel = kernels_for(key, _kernel, items, out, combine, t, first, wide)
             plan.launch(blocks, kernel, items.state(n), out.state(blocks), before, n, size)
 
         if blocks == 1:

@@ -1,65 +1,116 @@
 """segmented_reduce: the items of each segment into one, by an operator that is associative and commutative [SEG-*].
 
 A block has some segments, a row of lanes for each. Lane k of a row combines items k, k + LANES, … of the segment; then
-the lanes are combined. How many lanes a row has depends on how long segments are on average; with each number segments
-may have any length.
+the lanes are combined. How many rows and lanes a block has depends on how long segments are on average; with each
+number segments may have any length.
+
+Where all items are as many as segments of one length, a power of two, have together, a block loads the tile of items
+that its segments would be, while it waits for their offsets. If the offsets say so, the rows of that tile are combined.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import cutile as ct
-from cutile.compute.algorithm import (
-    WIDE,
-    Algorithm,
-    check_count,
-    is_wide,
-    kernels_for,
-    on_some_gpu,
-    position,
-    power_below,
-)
+from cutile.compute.algorithm import WIDE, Algorithm, check_count, is_wide, kernels_for, on_some_gpu, position
 from cutile.compute.blocks import Combined
 from cutile.compute.initial import Initial, ints
 from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.iterators.memory import ArrayIterator
 from cutile.compute.operators import Operator
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 from cutile.compute.results import result_of
 from cutile.compute.roles import COUNT, INITIAL, INPUT, OPERATOR, OUTPUT, optional
-from cutile.compute.value_types import Number
+from cutile.compute.value_types import Number, ValueType
 from cutile.dtypes import info
 
-LANES = 2048  # of all rows of a block
-LONGEST_ROW = 1024
-USUAL_ROW = 64  # lanes, where nothing is known of the segments
+LONG = 16384  # from that many items on, a segment has a block
+USUAL = 64  # items of a segment, where nothing is known
+ALIKE = 128  # most items of segments for which their tile is loaded before their offsets are known
+TILE = 2048  # items of such a tile
 BLOCKS = 1 << 23  # of a launch
+MANY = 4097  # segments of a sample, more than the rows of any block
+
+
+class Shape(NamedTuple):
+    """What a block works on: rows of lanes; how many loads of a lane are on their way at a time, 0 for short segments,
+    all of whose steps are masked; and hints for the compiler.
+    """
+
+    rows: int
+    lanes: int
+    each: int
+    hints: tuple[tuple[str, int], ...] = (("occupancy", 8),)
+
+
+_SHAPES = {  # for segments of about that many items or more
+    LONG: Shape(1, 4096, 2, (("occupancy", 4), ("num_worker_warps", 8))), 1024: Shape(8, 256, 1), 512: Shape(16, 64, 1),
+    256: Shape(32, 32, 1), 64: Shape(32, 16, 0), 32: Shape(64, 8, 0), 8: Shape(128, 4, 0), 4: Shape(256, 2, 0),
+    0: Shape(1024, 1, 0)}
+
+
+def _shape(length: int) -> Shape:
+    return next(shape for least, shape in _SHAPES.items() if length >= least)
+
+
+def _shape_alike(length: int) -> Shape:
+    """For segments that may all have this many items, a power of two."""
+    return Shape(min(max(TILE // length, 32), 1024), min(length // 2, 32), 0)
+
+
+def _zero(t: ValueType, single: str) -> float | None:
+    """What changes no result of the op that an operator is; None where nothing is known to."""
+    if not isinstance(t, Number) or single not in ("add", "mul", "bitwise_xor"):
+        return None
+    return 1 if single == "mul" else 0 if info(t.dtype).integral else -0.0
 
 
 def _kernel(items: IteratorBase, out: IteratorBase, starts: IteratorBase, ends: IteratorBase, combine: Combined,
-            initial: Initial, wide: bool) -> Any:
-    """A kernel in which each block combines the segments of its rows."""
+            single: str, initial: Initial, wide: bool, hints: tuple[tuple[str, int], ...]) -> Any:
+    """A kernel in which each block combines the segments of its rows. `single`: the op that the operator is, if any."""
     reader, writer, first, last = items.reader(), out.writer(), starts.reader(), ends.reader()
     t, begin = combine.type, initial.reader()
+    zero = _zero(t, single)
 
-    @ct.kernel
+    @ct.kernel(**dict(hints))
     def reduce_segments(source: items.annotation(wide), target: out.annotation(wide), begins: starts.annotation(wide),
                         finishes: ends.annotation(wide), before: ints(t, True), n: position(wide), block: int,
-                        rows: ct.Constant[int], lanes: ct.Constant[int], whole: ct.Constant[bool]):
-        place = Place(ct.bid(0) + block, rows, n, whole)
+                        rows: ct.Constant[int], lanes: ct.Constant[int], each: ct.Constant[int],
+                        alike: ct.Constant[int], whole: ct.Constant[bool]):
+        place = Place(ct.bid(0) + block, rows, n, whole, whole)
+        value = t.filled(begin.value(before), (rows,))
+        if alike:
+            tile = t.cast(reader.tile(source, Place(place.i, ct.static_eval(rows * alike), n, True, True)))
         start = ct.astype(first.tile(begins, place), n.dtype)
         size = ct.astype(last.tile(finishes, place), n.dtype) - start
         size = ct.maximum(size if whole else ct.where(place.mask(), size, 0), 0)
+        if alike:
+            other = (start != place.index() * alike) | (size != alike)
+            if ct.max(ct.astype(other, ct.int32)) == 0:
+                numbers = tuple(ct.reshape(x, (rows, alike)) for x in ct.static_iter(t.flat(tile)))
+                writer.put(target, place, combine(value, combine.rows_reduced(t.nest(numbers), None)))
+                return
         lane = ct.reshape(ct.arange(lanes, dtype=n.dtype), (1, lanes))
         start, many = ct.reshape(start, (rows, 1)), ct.reshape(size, (rows, 1))
-        there = lane < many
-        total = t.cast(reader.at(source, start + lane, there))
-        for k in range(1, ct.cdiv(ct.max(size), lanes)):
+        there, done = lane < many, 1
+        total = t.cast(reader.at(source, start + lane, there, True))
+        if each:
+            groups = (ct.maximum(ct.min(size) // lanes, 1) - 1) // each
+            for g in range(groups):
+                at = start + lane + ct.astype(1 + g * each, n.dtype) * lanes
+                more = tuple(t.cast(reader.at(source, at + ct.static_eval(k * lanes), None, True))
+                             for k in ct.static_iter(range(each)))
+                for k in ct.static_iter(range(each)):
+                    total = combine(total, more[k])
+            done = 1 + groups * each
+        for k in range(done, ct.cdiv(ct.max(size), lanes)):
             at = lane + ct.astype(k, n.dtype) * lanes
-            more = t.cast(reader.at(source, start + at, at < many))
+            more = t.cast(reader.at(source, start + at, at < many, True))
             total = t.select(at < many, combine(total, more, at < many), total)
+        if zero is not None:
+            total, there = ct.where(there, total, ct.astype(zero, t.dtype)), None
         result = combine.rows_reduced(total, there)
-        value = t.filled(begin.value(before), (rows,))
         writer.put(target, place, t.select(size > 0, combine(value, result, size > 0), value))
 
     return reduce_segments
@@ -87,12 +138,11 @@ class SegmentedReduce(Algorithm):
         result_of(op, h_init.type, h_init.type)
 
     def samples(self) -> Iterator[list]:
-        """Of each length of rows, a launch for whole tiles and one for the rest."""
-        many = 2 * LANES + 1
-        for k in range(LONGEST_ROW.bit_length()):
-            for size in (many << k, WIDE):
-                made = {name: on_some_gpu(x, size if name == "d_in" else many) for name, x in self._operands.items()}
-                counts = {"num_segments": many, "max_segment_size": 1 << k}
+        """Of each shape, a launch for whole tiles and one for the rest, also of segments that may be all alike."""
+        for k in range(LONG.bit_length()):
+            for size in (MANY << k, (MANY << k) + 1, WIDE):
+                made = {name: on_some_gpu(x, size if name == "d_in" else MANY) for name, x in self._operands.items()}
+                counts = {"num_segments": MANY, "max_segment_size": 1 << k}
                 yield [counts.get(name, made.get(name)) for name in self.takes]
 
     def plan(self, plan: Plan, items: IteratorBase, out: IteratorBase, n: int, starts: IteratorBase,
@@ -107,19 +157,25 @@ class SegmentedReduce(Algorithm):
             return
         size, t = items.size(), initial.type
         wide = is_wide(WIDE if size is None else size, items, out, starts, ends)
-        usual = USUAL_ROW if size is None else size // n
-        lanes = power_below(max(usual if longest is None else min(usual, longest), 1), LONGEST_ROW)
-        rows = LANES // lanes
-        combine = Combined(op.function, t, result_of(op, t, t).loops)
-        key = ("segmented reduce", items.kind, out.kind, starts.kind, ends.kind, op.key, t, wide)
-        kernel = kernels_for(key, _kernel, items, out, starts, ends, combine, initial, wide)
-        full, rest = divmod(n, rows)
+        usual = USUAL if size is None else size // n
+        alike = size == n * usual and 1 < usual <= ALIKE and usual & (usual - 1) == 0 and not wide
+        if type(items) is not ArrayIterator or longest is not None and longest < usual:
+            alike = False  # items that are computed are read once
+        shape = _shape_alike(usual) if alike else _shape(usual if longest is None else min(usual, longest))
+        result = result_of(op, t, t)
+        combine = Combined(op.function, t, result.loops)
+        key = ("segmented reduce", items.kind, out.kind, starts.kind, ends.kind, op.key, t, wide, shape.hints)
+        kernel = kernels_for(key, _kernel, items, out, starts, ends, combine, result.single, initial, wide, shape.hints)
+
+        def reduce(blocks: int, first: int, alike: int, whole: bool) -> None:
+            plan.launch(blocks, kernel, items.state(None), out.state(n), starts.state(n), ends.state(n), initial.state,
+                        n, first, shape.rows, shape.lanes, shape.each, alike, whole)
+
+        full, rest = divmod(n, shape.rows)
         for first in range(0, full, BLOCKS):
-            plan.launch(min(full - first, BLOCKS), kernel, items.state(None), out.state(n), starts.state(n),
-                        ends.state(n), initial.state, n, first, rows, lanes, True)
+            reduce(min(full - first, BLOCKS), first, usual if alike else 0, True)
         if rest:
-            plan.launch(1, kernel, items.state(None), out.state(n), starts.state(n), ends.state(n), initial.state, n,
-                        full, rows, lanes, False)
+            reduce(1, full, 0, False)
 
 
 def make_segmented_reduce(d_in: Any, d_out: Any, start_offsets_in: Any, end_offsets_in: Any, op: Any, h_init: Any,

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import functools
+import importlib
 
 import numpy as np
 import pytest
 
+import cutile as ct
 from cutile import compute
 from cutile.compute import CountingIterator, OpKind
 from cutile.compute import segmented_reduce as one_shot
-from tests.compute.checks import assemble_launches, check_docstring
+from cutile.compute.algorithm import on_some_gpu
+from cutile.compute.plans import Plan
+from tests.compute.checks import assemble_launches, check_docstring, deep_but
 from tests.gpu.tileir.tool import needs_tool
+
+segmented_reduce = importlib.import_module("cutile.compute.segmented_reduce")
 
 
 def larger(a, b):
@@ -37,6 +43,133 @@ def test_segments(segments, mean):
     assert o.tolist() == expected(x, offsets[:-1], offsets[1:], max, -50)
 
 
+def added(a, b):
+    return a + b
+
+
+def divisor(a, b):
+    while b != 0:
+        a, b = b, a % b
+    return a
+
+
+OPERATORS = {"sums": (OpKind.PLUS, added, 5), "products": (OpKind.MULTIPLIES, lambda a, b: a * b, 3),
+             "maxima": (OpKind.MAXIMUM, max, -3), "bits": (OpKind.BIT_XOR, lambda a, b: a ^ b, 9),
+             "a function": (larger, max, 2), "a loop": (divisor, divisor, 12), "a plain function": (added, added, -1)}
+
+
+def offsets_of(kind, segments, length, rng):
+    """Starts and ends of segments in `segments * length` items."""
+    n = segments * length
+    starts = np.arange(segments) * length
+    if kind == "alike":
+        return starts, starts + length
+    if kind == "backwards":
+        return starts[::-1].copy(), starts[::-1] + length
+    if kind == "one is shorter":
+        ends = starts + length
+        ends[segments // 2] -= 1
+        return starts, ends
+    if kind == "moved by one":
+        return np.minimum(starts + 1, n), np.minimum(starts + 1 + length, n)
+    cuts = np.sort(rng.integers(0, n + 1, segments - 1))
+    return np.concatenate([[0], cuts]), np.concatenate([cuts, [n]])
+
+
+@pytest.mark.parametrize("kind", ["alike", "backwards", "one is shorter", "moved by one", "any"])
+@pytest.mark.parametrize("length", deep_but([1, 2, 4, 7, 16, 64, 128, 256], 2, 7, 16))
+def test_segments_that_may_be_alike(kind, length):
+    """Results do not depend on whether the offsets are those of segments of one length."""
+    rng = np.random.default_rng(length)
+    segments = 2 * segmented_reduce._shape_alike(max(length, 2)).rows + 3
+    starts, ends = offsets_of(kind, segments, length, rng)
+    for name, (op, fold, init) in OPERATORS.items():
+        x = rng.integers(1, 60, segments * length) if name != "products" else rng.choice([-1, 1, 2], segments * length)
+        o = np.zeros(segments, np.int64)
+        one_shot(x, o, segments, starts, ends, op, np.int64(init))
+        if name != "products" or length < 60:  # Python's do not wrap
+            assert o.tolist() == expected(x, starts, ends, fold, init), (name, kind)
+
+
+@pytest.mark.parametrize("mean", deep_but([1, 3, 5, 9, 20, 40, 70, 300, 700, 2000, 20000], 3, 20, 300, 20000))
+def test_lengths_of_segments(mean):
+    rng = np.random.default_rng(mean)
+    segments = 3 if mean > 1000 else segmented_reduce._shape(mean).rows + 3
+    sizes = rng.integers(0, 2 * mean + 1, segments)
+    sizes[0], sizes[-1] = 0, 2 * mean
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    x, o = rng.integers(-99, 99, offsets[-1]), np.zeros(segments, np.int64)
+    for op, fold, init in (OPERATORS[k] for k in ("sums", "maxima", "a function")):
+        one_shot(x, o, segments, offsets[:-1], offsets[1:], op, np.int64(init))
+        assert o.tolist() == expected(x, offsets[:-1], offsets[1:], fold, init)
+        source = compute.TransformIterator(x, lambda v: 2 * v)
+        one_shot(source, o, segments, offsets[:-1], offsets[1:], op, np.int64(init))
+        assert o.tolist() == expected(2 * x, offsets[:-1], offsets[1:], fold, init)
+
+
+@pytest.mark.parametrize("length", [3, 8, 100])
+def test_lanes_without_items_change_nothing(length):
+    """Neither the sign of a zero nor NaN [SEG-1]."""
+    segments = 40
+    offsets = np.arange(segments + 1) * length - np.arange(segments + 1) % 2  # of two lengths
+    offsets[0] = 0
+    x, o = np.full(segments * length, -0.0, np.float32), np.zeros(segments, np.float32)
+    one_shot(x, o, segments, offsets[:-1], offsets[1:], OpKind.PLUS, np.float32(-0.0))
+    assert np.signbit(o).all() and not o.any()
+    x[:] = np.nan
+    for op in (OpKind.PLUS, OpKind.MINIMUM, OpKind.MULTIPLIES, lambda a, b: a + b):
+        one_shot(x, o, segments, offsets[:-1], offsets[1:], op, np.float32(np.nan))
+        assert np.isnan(o).all()
+    one_shot(x, o, segments, offsets[:-1], offsets[:-1], OpKind.PLUS, np.float32(2))
+    assert (o == 2).all()
+
+
+def test_an_iterator_reads_each_item_once():
+    """Nor does it read items that are in no segment."""
+    seen = np.zeros(64, np.int32)
+
+    def counted(i):
+        ct.atomic_add(seen, i, 1)
+        return i
+    items = compute.TransformIterator(np.arange(64), counted)
+    o = np.zeros(16, np.int64)
+    for op in (OpKind.PLUS, OpKind.MAXIMUM, larger):
+        seen[:] = 0
+        starts = np.arange(16) * 4
+        one_shot(items, o, 16, starts, starts + 3, op, np.int64(0))
+        assert seen.tolist() == [1, 1, 1, 0] * 16
+
+
+def test_the_sanitizer_reports_offsets_beyond_the_items():
+    x, o = np.arange(20.0), np.zeros(3)
+    for starts, ends in (([0, 8, 16], [8, 16, 21]), ([0, -1, 16], [8, 16, 20]), ([0, 10, 30], [10, 20, 31])):
+        with ct.sanitize("all"), pytest.raises(ct.TileSanitizerError, match="bounds: gather.*shape .20,"):
+            one_shot(x, o, 3, np.array(starts), np.array(ends), OpKind.PLUS, 0.0)
+    with ct.sanitize("all"):
+        one_shot(x, o, 3, np.array([0, 8, 40]), np.array([8, 20, 40]), OpKind.PLUS, 0.0)  # reads nothing there
+    assert o.tolist() == [28, 162, 0]
+
+
+def test_samples_have_all_kernels():
+    """Those that an object may launch, for segments of each length, alike or not, few or many."""
+    def constants(operands):
+        plan = Plan(operands)
+        made.plan(plan, *operands)
+        return {(k, *args[-5:]) for k, args in plan.launches()}
+    x, i, o = np.zeros(4, np.float32), np.zeros(4, np.int32), np.zeros(4, np.float32)
+    made = compute.make_segmented_reduce(x, o, i, i, OpKind.PLUS, np.float32(0))
+    known = {found for operands in made.samples() for found in constants(operands)}
+    assert len(known) > 20
+    for length in (1, 2, 3, 8, 15, 16, 31, 64, 100, 128, 129, 256, 1000, 4095, 4096, 100_000):
+        for n in (1, 3, 100, 5000):
+            for more in (0, 1):
+                made_of = {name: on_some_gpu(x, n * length + more if name == "d_in" else n)
+                           for name, x in made._operands.items()}
+                operands = [{"num_segments": n, "max_segment_size": None}.get(name, made_of.get(name))
+                            for name in made.takes]
+                assert constants(operands) <= known, (length, n, more)
+
+
 def test_any_segments():
     """They overlap, leave gaps, stand in any order, and end before they begin [SEG-1]."""
     rng = np.random.default_rng(5)
@@ -53,10 +186,6 @@ def test_iterators_structs_and_loops():
     def joined(a, b):
         return Range(min(a.low, b.low), max(a.high, b.high))
 
-    def divisor(a, b):
-        while b != 0:
-            a, b = b, a % b
-        return a
     o = np.zeros(30, Range.dtype)
     squares = compute.TransformIterator(CountingIterator(np.int32(0)), lambda i: Range(i - 5, i * i))
     tens = compute.TransformIterator(CountingIterator(np.int32(0)), lambda i: i * 10)
