@@ -9,7 +9,9 @@ import enum
 import functools
 import math
 import mmap
+import threading
 import types
+import weakref
 
 import numpy as np
 import pytest
@@ -262,6 +264,21 @@ def mapped(size):
     return m
 
 
+class Number:
+    number = 0
+
+
+class Counted(dict):
+    number = 0
+
+
+def local_of(number):
+    x = threading.local()
+    x.number = number
+    return x
+
+
+REFERRED = Number()
 VARIABLE = contextvars.ContextVar("number", default=0)
 HOLDERS = {  # what is held, how to read a number from it, how to change that number to 8
     "list": (lambda: [0, 0, 0], max, lambda x: x.__setitem__(1, 8)),
@@ -278,6 +295,39 @@ HOLDERS = {  # what is held, how to read a number from it, how to change that nu
     "dictionary": (lambda: {"a": 0}, lambda x: max(x.values()), lambda x: x.__setitem__("b", 8)),
     "keys": (lambda: {0: 0}, max, lambda x: x.__setitem__(8, 0)),
     "set": (lambda: {0}, max, lambda x: x.add(8)),
+    "objects of a set": (lambda: {Number()}, lambda x: max(n.number for n in x),
+                         lambda x: setattr(next(iter(x)), "number", 8)),
+    "objects of a frozenset": (lambda: frozenset([Number()]), lambda x: max(n.number for n in x),
+                               lambda x: setattr(next(iter(x)), "number", 8)),
+    "OrderedDict": (lambda: collections.OrderedDict(a=0), lambda x: x["a"], lambda x: x.__setitem__("a", 8)),
+    "order of an OrderedDict": (lambda: collections.OrderedDict(a=8, b=0), lambda x: list(x.values())[-1],
+                                lambda x: x.move_to_end("a")),
+    "order of a dictionary": (lambda: {"a": 8, "b": 0}, lambda x: list(x.values())[-1],
+                              lambda x: x.__setitem__("a", x.pop("a"))),
+    "defaultdict": (lambda: collections.defaultdict(int, a=0), lambda x: max(x.values()),
+                    lambda x: x.__setitem__("b", 8)),
+    "default of a defaultdict": (lambda: collections.defaultdict(int), lambda x: x.default_factory() and 8,
+                                 lambda x: setattr(x, "default_factory", lambda: 8)),
+    "attribute of a dictionary": (Counted, lambda x: x.number, lambda x: setattr(x, "number", 8)),
+    "attribute of a class": (lambda: type("Own", (), {"number": 0}), lambda x: x.number,
+                             lambda x: setattr(x, "number", 8)),
+    "attribute of a base": (lambda: type("Own", (type("Base", (), {"number": 0}),), {})(), lambda x: x.number,
+                            lambda x: setattr(type(x).__mro__[1], "number", 8)),
+    "property": (lambda: type("Own", (), {"number": property(lambda self: self.held[0]), "held": [0]})(),
+                 lambda x: x.number, lambda x: x.held.__setitem__(0, 8)),
+    "method": (lambda: type("Own", (), {"of": lambda self: self.number, "number": 0})(), lambda x: x.of(),
+               lambda x: setattr(x, "number", 8)),
+    "default argument": (lambda: lambda held=[0]: held[0], lambda x: x(),
+                         lambda x: x.__defaults__[0].__setitem__(0, 8)),
+    "weak reference": (lambda: weakref.ref(REFERRED), lambda x: x().number, lambda x: setattr(x(), "number", 8)),
+    "threading.local": (lambda: local_of(0), lambda x: x.number, lambda x: setattr(x, "number", 8)),
+    "array of objects": (lambda: np.array([0, [0]], object), lambda x: x[1][0], lambda x: x[1].__setitem__(0, 8)),
+    "record with objects": (lambda: np.array([(1, [0])], "i4,O"), lambda x: x[0][1][0],
+                            lambda x: x[0][1].__setitem__(0, 8)),
+    "number of a record with objects": (lambda: np.array([(0, None)], "i4,O"), lambda x: int(x["f0"][0]),
+                                        lambda x: x["f0"].__setitem__(0, 8)),
+    "shape of an array of objects": (lambda: np.array([0, 0, 0, 0], object), lambda x: 0 if x.ndim == 1 else 8,
+                                     lambda x: setattr(x, "shape", (2, 2))),
     "deque": (lambda: collections.deque([0, 0]), max, lambda x: x.appendleft(8)),
     "counter": (lambda: collections.Counter("abc"), lambda x: x["d"], lambda x: x.update({"d": 8})),
     "array.array": (lambda: array.array("i", [0] * 5), max, lambda x: x.__setitem__(3, 8)),
@@ -325,6 +375,31 @@ def test_what_captured_objects_hold(name):
     change(held)
     assert stored(k) == 8
     accepts(k, np.zeros(1, np.int32))
+
+
+@clause("CONST-4.contents")
+@pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")
+@pytest.mark.parametrize("read, change", [
+    (lambda a: a.shape, lambda a: setattr(a, "shape", (2, 4))),
+    (lambda a: a.ndim, lambda a: setattr(a, "shape", (2, 4))),
+    (lambda a: a.strides, lambda a: setattr(a, "shape", (2, 4))),
+    (lambda a: a.dtype, lambda a: setattr(a, "dtype", np.uint16)),
+    (lambda a: a.itemsize, lambda a: setattr(a, "dtype", np.int32)),
+    (lambda a: a.size, lambda a: setattr(a, "dtype", np.int32)),
+    (lambda a: a.nbytes, lambda a: a.resize(4, refcheck=False)),
+], ids=["shape", "ndim", "strides", "dtype", "itemsize", "size", "nbytes"])
+def test_what_is_read_of_captured_arrays(read, change):
+    """One attribute, which does not depend on the elements."""
+    held = np.zeros(8, np.int16)
+    first = read(held)
+
+    @ct.kernel
+    def k(out):
+        ct.store(out, 0, ct.static_eval(0 if read(held) == first else 8))
+
+    assert stored(k) == 0
+    change(held)
+    assert stored(k) == 8
 
 
 @clause("CONST-4.contents")
