@@ -76,7 +76,8 @@ def test_an_error_at_import_kills(shard, monkeypatch):
 
 def test_the_table_tells_survivors_apart(monkeypatch, tmp_path):
     monkeypatch.setattr(shards, "why_equivalent", lambda m: "no one can tell" if m.code.startswith("same") else None)
-    rows = [(0, "t", 1, 1), (1, None, 3, 4), (2, None, 0, 0), (3, shards.NEEDS_IMPORT, 1, 1), (4, "t", 1, 1)]
+    rows = [(0, "t", 1, 1), (1, None, 3, 4), (2, None, 0, 0), (3, shards.NEEDS_IMPORT, 1, 1),
+            (4, "conformance/t", 1, 1), (5, "tests/t", 1, 1)]
     (tmp_path / "0-x.jsonl").write_text("".join(json.dumps(
         {"group": "front", "number": n, "stage": "tests", "killer": k, "ran": r, "available": a}) + "\n"
         for n, k, r, a in rows))
