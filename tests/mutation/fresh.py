@@ -10,8 +10,8 @@ import takes half a second. Each runs a few tests: those whose text has rare tok
 file that mirrors the mutated one (`tests/test_mirror.py` says which), and those that `shards` chose: tests named after
 the mutated code, then tests that execute lines with its words, then tests that execute it. With --suite these are
 tests of the suite and the referee's programs alone, if those of `shards` were; mutants of `passes` and `tileir` then
-run through bytecode, those of `passes` without checks of bounds where a launch may leave them out. FOLDER/import.jsonl
-gets the verdicts, which `shards --table` counts with the others.
+run through bytecode, those of `passes` without checks of bounds where a launch may leave them out, those of `tileir` if
+NVIDIA's disassembler reads it as we do. FOLDER/import.jsonl gets the verdicts, which `shards --table` counts with the others.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MOST = 24  # test functions that are chosen by words, and tests that `shards` ch
 RARE = 30  # a word that more test functions have is not rare
 IMPLEMENTATION = "cutile:interp"
 OF_SUITE = {"front": IMPLEMENTATION, "passes": "tests.tileir_eval.adapter:Unchecked",  # on which --suite runs
-            "tileir": "tests.tileir_eval.adapter:Ordered"}
+            "tileir": "tests.tileir_eval.adapter:Disassembled"}
 FOLDERS = {"front": ("conformance", "tests/front"), "passes": ("conformance", "tests/passes", "tests/analysis"),
            "tileir": ("tests/gpu/tileir",)}
 
