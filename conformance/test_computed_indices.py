@@ -9,7 +9,7 @@ import pytest
 from conformance.harness.api import clause, ct, run
 
 TILE, BLOCKS = 4, 5
-SIZES = (1, 4, 10, 12, 16)
+SIZES = (1, 4, 10, 12, 16, 256)
 
 #: index of a tile, from the block, the counter of a loop, and the number of tiles
 INDICES = {
@@ -24,7 +24,12 @@ INDICES = {
     "remainder by tiles": lambda b, i, n: (b + i) % n,
     "remainder of a narrow range": lambda b, i, n: (i + 4) % 8 - 4,
     "remainder of a far range": lambda b, i, n: (i + 801) % 8 - 1,
+    "remainder from a multiple": lambda b, i, n: (i + 9) % 8 - 1,
+    "remainder by a negative": lambda b, i, n: (b + i) % -3,
+    "remainder by a counter": lambda b, i, n: b % (i + 2),
     "quotient": lambda b, i, n: (3 * b + i) // 2,
+    "quotient by a negative": lambda b, i, n: (b + i) // -2 + 3,
+    "quotient by a counter": lambda b, i, n: (b + 3) // (i + 2),
     "quotient of negatives": lambda b, i, n: (i - 2 * b) // 3 + 1,
     "quotient up": lambda b, i, n: ct.cdiv(b + 3 * i, 2),
     "least": lambda b, i, n: min(b + i, 2),
@@ -37,6 +42,10 @@ INDICES = {
     "shifted down": lambda b, i, n: (b + 7 * i - 3) >> 2,
     "or": lambda b, i, n: b | i,
     "chosen": lambda b, i, n: ct.where(b > i, b - i, i),
+    "chosen counter": lambda b, i, n: ct.where(b > 2, 0, i),
+    "chosen counter first": lambda b, i, n: ct.where(b > 2, i, 0),
+    "chosen before counter": lambda b, i, n: ct.where(b > 2, 2, i - 2),
+    "chosen before counter first": lambda b, i, n: ct.where(b > 2, i - 2, 2),
     "chosen end": lambda b, i, n: ct.where(b > 2, n, 0),
     "chosen begin": lambda b, i, n: ct.where(b > 2, 0, n),
     "chosen before": lambda b, i, n: ct.where(b > 2, -1, 0) + ct.where(b > 3, 0, -1),
@@ -46,9 +55,14 @@ INDICES = {
     "last": lambda b, i, n: n - 1,
     "behind the last": lambda b, i, n: n,
     "absolute": lambda b, i, n: abs(b - i),
+    "blocks": lambda b, i, n: ct.num_blocks(0) - 5 + i,
+    "blocks before": lambda b, i, n: b - ct.num_blocks(0) + i,
+    "twice negative": lambda b, i, n: -(2 * b) + 3 * i,
     "of a truth": lambda b, i, n: ct.astype(b > i, ct.int32) + i,
 }
-LOOPS = {  # over what the counter goes, in a block of so many and with so many tiles
+LOOPS = {  # over what the counter goes, in a block and with so many tiles
+    "one": lambda b, n: range(2, 3),
+    "downward bounds": lambda b, n: range(3 - b, 4),
     "steps": lambda b, n: range(1, 6, 2),
     "from the block": lambda b, n: range(b, 5),
     "shared out": lambda b, n: range(b, n, 2),
@@ -68,6 +82,10 @@ def of_python(f, *args):
         @staticmethod
         def where(c, x, y):
             return x if c else y
+
+        @staticmethod
+        def num_blocks(axis):
+            return BLOCKS
 
         @staticmethod
         def assume_divisible_by(x, divisor):

@@ -136,3 +136,62 @@ def test_guarded_tiles(condition, form):
                     first = LEFT + TILE * at(i, n)
                     want[first:first + TILE] = np.arange(first - LEFT + 1, first - LEFT + TILE + 1) + 100
             assert y.tolist() == want[LEFT:LEFT + size].tolist(), (size, at)
+
+
+WHOLE = 16  # elements of a tile; arrays hold whole tiles
+LAPS = {  # indices of tiles, by block, number of tiles and of blocks
+    "all": lambda b, n, blocks: range(n),
+    "shared out": lambda b, n, blocks: range(b, n, blocks),
+    "from before": lambda b, n, blocks: range(b - 2, n),
+    "but the last": lambda b, n, blocks: range(n - 1),
+    "and one more": lambda b, n, blocks: range(b, n + 1),
+    "by a step": lambda b, n, blocks: range(b, n, b + 1),
+    "one by one": lambda b, n, blocks: range(b, min(b + 1, n)),
+}
+
+
+@clause("LOAD-5.outside", "STORE-1.outside", "LOOP-1.start", "LOOP-1.stop", "LOOP-1.step")
+@pytest.mark.parametrize("shift", [-1, 0, 1])
+@pytest.mark.parametrize("lap", LAPS)
+def test_tiles_of_arrays_that_they_fill(lap, shift):
+    """Tiles below the number of tiles lie inside, if they fill the array; hints may keep them from a tensor map."""
+    indices = LAPS[lap]
+
+    @ct.kernel
+    def k(x, y):
+        b, n = ct.bid(0), ct.num_tiles(x, 0, (WHOLE,))
+        for i in indices(b, n, ct.num_blocks(0)):
+            t = ct.load(x, i + shift, (WHOLE,), padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
+            ct.store(y, (b, i + shift), t.reshape((1, WHOLE)) + 100, allow_tma=False)
+
+    for n in (1, 2, 5, 8):
+        x, y = np.arange(n * WHOLE, dtype=np.int32), np.zeros((BLOCKS, n * WHOLE), np.int32)
+        launch(k, x, y, grid=(BLOCKS,))
+        want = np.zeros((BLOCKS, n, WHOLE), np.int32)
+        for b in range(BLOCKS):
+            for i in indices(b, n, BLOCKS):
+                if 0 <= i + shift < n:
+                    want[b, i + shift] = x.reshape(n, WHOLE)[i + shift] + 100
+        assert y.tolist() == want.reshape(BLOCKS, -1).tolist()
+
+
+@clause("LOAD-5.outside", "STORE-1.outside")
+@pytest.mark.parametrize("condition", SOME)
+def test_guarded_tiles_of_arrays_that_they_fill(condition):
+    holds = CONDITIONS[condition]
+    for at in INDICES.values():
+        @ct.kernel
+        def k(x, y):
+            i, n = ct.bid(0), ct.num_tiles(x, 0, (WHOLE,))
+            if holds(i, n):
+                t = ct.load(x, at(i, n), (WHOLE,), padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
+                ct.store(y, (i, 0), t.reshape((1, WHOLE)) + 100)
+
+        for n in (1, 3, 5):
+            x, y = np.arange(n * WHOLE, dtype=np.int32), np.zeros((BLOCKS, WHOLE), np.int32)
+            launch(k, x, y, grid=(BLOCKS,))
+            want = np.zeros((BLOCKS, WHOLE), np.int32)
+            for i in range(BLOCKS):
+                if holds(i, n):
+                    want[i] = (x.reshape(n, WHOLE)[at(i, n)] if 0 <= at(i, n) < n else 0) + 100
+            assert y.tolist() == want.tolist()

@@ -11,7 +11,8 @@ file that mirrors the mutated one (`tests/test_mirror.py` says which), and those
 the mutated code, then tests that execute lines with its words, then tests that execute it. With --suite these are
 tests of the suite and the referee's programs alone, if those of `shards` were; mutants of `passes` and `tileir` then
 run through bytecode, those of `passes` without checks of bounds where a launch may leave them out, those of `tileir` if
-NVIDIA's disassembler reads it as we do. FOLDER/import.jsonl gets the verdicts, which `shards --table` counts with the others.
+NVIDIA's disassembler reads it as we do. FOLDER/import.jsonl gets the verdicts, which `shards --table` counts with the
+others.
 """
 
 from __future__ import annotations
