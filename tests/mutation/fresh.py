@@ -39,6 +39,7 @@ from tests.test_mirror import TESTED_ELSEWHERE
 
 STAGE, VERDICTS, NEAR = "import", "import.jsonl", "near-*.json"
 MOST = 24  # test functions that are chosen by words, and tests that `shards` chooses
+ANY = "conformance/test_programs.py"  # where nothing is chosen: importing may fail
 RARE = 30  # a word that more test functions have is not rare
 IMPLEMENTATION = "cutile:interp"
 OF_SUITE = {"front": IMPLEMENTATION, "passes": "tests.tileir_eval.adapter:Unchecked",  # on which --suite runs
@@ -66,7 +67,8 @@ def by_words(m: Mutant, folders: Sequence[str]) -> list[str]:
 def chosen(m: Mutant, group: str, suite: bool, near: list[str]) -> list[str]:
     """The tests to run on a mutant, of the suite and the referee alone if so asked."""
     folders = ("conformance",) if suite else FOLDERS[group]
-    return list(dict.fromkeys([*by_words(m, folders), *([] if suite else mirror(m.path)), *near]))
+    found = [*by_words(m, folders), *([] if suite else mirror(m.path)), *near]
+    return list(dict.fromkeys(found)) or [ANY]
 
 
 def seen(folder: Path) -> dict[tuple[str, int], list[str]]:
@@ -164,7 +166,7 @@ def attempt(given: argparse.Namespace, near: dict[tuple[str, int], list[str]], d
     tests = given.tests or chosen(m, group, given.suite, near.get((group, number), []))
     limit = min(given.budget, given.deadline - began)
     impl = OF_SUITE[group] if given.suite else given.impl
-    found = killer(m, tests, limit, impl) if tests else None
+    found = killer(m, tests, limit, impl)
     row = {"group": group, "number": number, "stage": STAGE, "killer": found, "ran": len(tests),
            "available": len(tests), "seconds": round(time.monotonic() - began, 1)}
     with (given.folder / VERDICTS).open("a") as f:

@@ -37,6 +37,12 @@ def test_the_suite_alone_is_chosen_where_it_judges(group):
     assert "tests/front/test_static.py" in fresh.chosen(m, group, False, near)
 
 
+def test_some_test_runs_on_every_mutant(monkeypatch):
+    monkeypatch.setattr(fresh, "by_words", lambda m, folders: [])
+    assert fresh.chosen(the("cutile/front/proxies.py", "'le': '<='"), "front", True, []) == [fresh.ANY]
+    assert (sites.ROOT / fresh.ANY).is_file()
+
+
 def test_tests_that_others_chose_come_by_rank(tmp_path):
     for n, tests in enumerate(([(0, "a"), (2, "b")], [(1, "c"), (1, "d")])):
         (tmp_path / fresh.NEAR.replace("*", str(n))).write_text(json.dumps([("front", 7, tests)]))
