@@ -32,6 +32,8 @@ INDICES = {
     "quotient by a counter": lambda b, i, n: (b + 3) // (i + 2),
     "quotient of negatives": lambda b, i, n: (i - 2 * b) // 3 + 1,
     "quotient up": lambda b, i, n: ct.cdiv(b + 3 * i, 2),
+    "quotient by either sign": lambda b, i, n: (b + 6) // (2 * i - 5) + 6,
+    "remainder by either sign": lambda b, i, n: (b + 6) % (2 * i - 5) + 2,
     "least": lambda b, i, n: min(b + i, 2),
     "largest": lambda b, i, n: max(b - i, 1),
     "clamped": lambda b, i, n: max(0, min(b + i - 2, n - 1)),

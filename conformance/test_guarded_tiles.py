@@ -105,10 +105,10 @@ def lets_through(holds, i, n):
 
 
 def sizes(holds, at):
-    """Sizes just large enough for all tiles that blocks access, and one less."""
-    found = {6}
+    """Sizes just large enough for all tiles that blocks access, and one less; others."""
+    found = {6, 16 * TILE}
     for n in range(1, 2 * BLOCKS + 1):
-        if len(found) == 5:
+        if len(found) == 6:
             break
         reached = [at(i, n) for i in range(BLOCKS) if lets_through(holds, i, n)]
         if reached and min(reached) >= 0 and max(reached) <= n:
