@@ -100,7 +100,9 @@ def test_wrong_kernels_and_arguments(kernel, args, says):  # LAUNCH-4
 def test_other_parameters():  # LAUNCH-1, LAUNCH-4
     x = np.zeros(32, np.int32)
     for flag in (True, False):
-        assert ct.launch(object(), (1,), mark, (x,), programmatic_dependent_launch=flag) is None
+        assert ct.launch(None, (1,), mark, (x,), programmatic_dependent_launch=flag) is None
+    with pytest.raises(TypeError, match="an object of type object is no stream"):
+        ct.launch(object(), (1,), mark, (x,))
     for flag in (1, None, "yes"):
         with pytest.raises(TypeError, match="must be a bool"):
             ct.launch(None, (1,), nothing, (), programmatic_dependent_launch=flag)
