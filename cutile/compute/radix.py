@@ -9,6 +9,7 @@ come before each. The counts of all lanes are added up in four integers, with fo
 """
 
 import dataclasses
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,8 +19,9 @@ from cutile.compute.delegation import NUMBERS, Delegating, chosen
 from cutile.compute.initial import Initial
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ARRAYS, ArrayIterator
-from cutile.compute.lanes import columns
-from cutile.compute.operators import OpKind, operator
+from cutile.compute.lanes import columns, joined
+from cutile.compute.merge import MergeSort
+from cutile.compute.operators import Operator, OpKind, operator
 from cutile.compute.pairs import (
     Bits,
     DoubleBuffer,
@@ -36,12 +38,13 @@ from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 from cutile.compute.roles import COUNT, INPUT, OUTPUT, VALUE, optional
 from cutile.compute.scan import Scan
-from cutile.compute.value_types import Number
+from cutile.compute.value_types import Number, ValueType
 
 TILE = 2048  # items of a tile, less than a field can count
 LANE = 8  # consecutive items of a lane, less than four bits can count
 DIGIT = 4  # bits of a digit
 FIELD = 16  # bits of a field
+MANY = 16  # digits, those of 64 bits, which take longer than a merge sort on a GPU
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,17 +114,17 @@ def _moving(source: Items, target: Items, digits: _Digits, wide: bool) -> Any:
     def move_items(state: source.annotation(wide), target_state: target.annotation(wide), counts: ARRAYS[wide],
                    n: position(wide), shift: int, mask: int, size: ct.Constant[int], whole: ct.Constant[bool]):
         place = Place(ct.bid(0), size, n, whole)
-        there = _there(place)
         items = tuple(types[k].cast(readers[k].tile(state[k], place)) for k in ct.static_iter(range(len(types))))
-        items = tuple(columns(types[k], items[k], LANE) for k in ct.static_iter(range(len(types))))
-        found = tuple(digits.of(items[0][k], shift, mask) for k in ct.static_iter(range(LANE)))
-        ranks, counted = digits.counted(found, there)
+        found = columns(Number(ct.int32), digits.of(items[0], shift, mask), LANE)
+        ranks, counted = digits.counted(found, _there(place))
         before = tuple(ct.cumsum(number, axis=0) - number for number in ct.static_iter(counted))
+        at = ()
         for k in ct.static_iter(range(LANE)):
             begin = ct.gather(counts, ct.astype(found[k], n.dtype) * ct.num_blocks(0) + place.i)
-            at = begin + ct.astype(_field(before, found[k]) + ranks[k], n.dtype)
-            for m in ct.static_iter(range(len(types))):
-                writers[m].put_at(target_state[m], at, items[m][k], there[k])
+            at = at + (begin + ct.astype(_field(before, found[k]) + ranks[k], n.dtype),)
+        at = joined(at)
+        for k in ct.static_iter(range(len(types))):
+            writers[k].put_at(target_state[k], at, items[k], place.mask())
 
     return move_items
 
@@ -173,6 +176,9 @@ class RadixSort(Delegating):
             return
         if not shifts and not double:
             shifts = [(0, 0)]  # which moves each item to where it is
+        if len(shifts) == MANY and not (double or plan.on_host):
+            MergeSort().plan(plan, in_keys, in_values, out_keys, out_values, n, _before(in_keys.value_type, order))
+            return
         wide = is_wide(n, *source.parts, *target.parts)
         tiles = -(-n // TILE) if shifts else 0
         counts = plan.values(16 * tiles, Number(ct.int64 if wide else ct.int32))
@@ -190,6 +196,13 @@ class RadixSort(Delegating):
             plan.launch(tiles, move, here.state(n), there.state(n), counts.state(None), n, shift, mask, TILE,
                         n % TILE == 0)
             here = there
+
+
+@functools.cache
+def _before(t: ValueType, order: SortOrder) -> Operator:
+    """Whether a key belongs before another one: the operator of the merge sort."""
+    bits = bits_order(t, order)
+    return operator(lambda a, b: bits.of(a) < bits.of(b))
 
 
 def _shifts(width: int, begin_bit: int | None, end_bit: int | None) -> list[tuple[int, int]]:

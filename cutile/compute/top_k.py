@@ -33,11 +33,11 @@ TILE = 1024  # items of a tile
 HOST_TILE = 1 << 14  # in host memory
 DIGIT = 8  # bits
 BINS = 1 << DIGIT
-COPIES = 256  # most copies of the counters of digits
+COPIES = 64  # most copies of the counters of digits: more take longer to add up than updates wait
 SHARED = 16  # tiles at least that count in a copy
 ROWS = 16  # copies that are added up at a time, and the fewest
-SAMPLED = 1 << 12  # tiles, of which some are counted before the others
-SAMPLE = 64  # tiles at least of these, and one in so many
+SAMPLED = 1 << 12  # tiles, of which some are counted before the others: so many, one in EACH, and those of 4 * k keys
+SAMPLE = 64
 EACH = 256
 RANKED = 1 << 12  # most keys of which each is compared with all others
 PUT = 32  # keys that a block compares with all
@@ -211,8 +211,8 @@ def _select(plan: Plan, source: Items, kept: Items, n: int, k: int, bits: Bits) 
     wide, size = is_wide(n, *source.parts), HOST_TILE if plan.on_host else TILE
     tiles = -(-n // size)
     copies = ROWS if plan.on_host else power_below(max(ROWS, tiles // SHARED), COPIES)
-    sample = max(SAMPLE, tiles // EACH)
-    sampled = not plan.on_host and tiles >= SAMPLED and sample * size >= 4 * k
+    sample = max(SAMPLE, tiles // EACH, -(-4 * k // size))
+    sampled = not plan.on_host and tiles >= max(SAMPLED, 8 * sample)
     counters = plan.array(copies * BINS, ct.int64 if wide else ct.int32)
     state = [plan.values(1, Number(d)) for d in (ct.uint64, ct.int64, ct.int64, ct.int64)]
     arrays = [x.state(None) for x in state]

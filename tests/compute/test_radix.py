@@ -8,6 +8,7 @@ import pytest
 import cutile as ct
 from cutile import compute
 from cutile.compute import DoubleBuffer, SortOrder, merge, radix, scan, search, sort_segments
+from cutile.compute.plans import Plan
 from cutile.compute.radix import TILE
 from tests.compute.checks import assemble_launches, check_docstring
 from tests.gpu.tileir.tool import needs_tool
@@ -63,6 +64,22 @@ def test_every_dtype(dtype, order):
     compute.radix_sort(keys, out, values, moved, n, order)
     want = order_of(keys, order)
     assert same(out, keys[want]) and moved.tolist() == want and same(keys, before)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "float64"])
+@pytest.mark.parametrize("order", SortOrder)
+def test_keys_of_64_bits_on_a_gpu(dtype, order, monkeypatch):
+    """All bits are sorted by merges there, some of them by digits, and both are the same order."""
+    monkeypatch.setattr(Plan, "on_host", False)
+    compute.clear_all_caches()
+    n = TILE + 300
+    keys, values = any_keys(np.dtype(dtype), n), np.arange(n, dtype=np.int16)
+    for begin, end in ((0, None), (0, 60), (5, 13)):
+        out, moved = np.zeros_like(keys), np.zeros_like(values)
+        compute.radix_sort(keys, out, values, moved, n, order, begin, end)
+        want = order_of(keys, order, begin, end)
+        assert same(out, keys[want]) and moved.tolist() == want
+    compute.clear_all_caches()
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, TILE - 1, TILE, TILE + 1, 2 * TILE, 9001])

@@ -104,10 +104,17 @@ def test_tiles_that_are_counted_first(as_on_a_gpu, sampled):
     last key, even where these tiles have other keys than the rest."""
     as_on_a_gpu.setattr(top_k, "SAMPLED", 4 if sampled else 1 << 30)
     as_on_a_gpu.setattr(top_k, "SAMPLE", 2)
-    n = 9 * top_k.TILE + 5
-    for keys in kinds_of_keys(n):
+    launches = []
+    launch = Plan.launch
+    as_on_a_gpu.setattr(Plan, "launch", lambda plan, blocks, kernel, *args: (
+        launches.append((kernel.__name__, blocks)), launch(plan, blocks, kernel, *args))[1])
+    tiles = 17
+    for keys in kinds_of_keys(tiles * top_k.TILE - 5):
         for k, reverse in ((1, True), (512, False), (513, True)):
+            del launches[:]
             check(keys, k, reverse, values=k == 512)
+            counted = [blocks for name, blocks in launches if name == "count_digits" and blocks in (2, tiles)]
+            assert counted in ([[2, tiles] * 4, []] if sampled and k <= 512 else [[tiles] * 4, []])
 
 
 @pytest.mark.parametrize("k", [1, 31, 32, 33, 1024, 1025])
