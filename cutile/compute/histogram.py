@@ -1,18 +1,19 @@
 """histogram_even: how many samples fall in each of some bins of equal width [HST-*].
 
 A launch counts by atomic updates. In GPU memory it counts in many copies of the bins, so that fewer blocks update the
-same counter at a time; another launch adds the copies up. Some of many samples are counted by products of matrices, if
-bins are easily computed (products.py).
+same counter at a time; another launch adds the copies up. Many samples in few bins are counted in pairs (joint.py), or,
+if too many are equal and bins are easily computed, some of them by products of matrices (products.py).
 """
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import cutile as ct
-from cutile.compute import products
+from cutile.compute import joint, products
 from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, position, power_below
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ARRAYS
@@ -26,7 +27,8 @@ from cutile.dtypes import DType, info
 
 TILE = 1024  # samples of a tile
 COPIES = 256  # most copies of the bins; a power of two
-MANY = 1 << 24  # samples, of which some are counted by products
+MANY = 1 << 24  # samples, which are counted by pairs or by products
+WHOLE = math.lcm(2 * joint.PAIRS, products.STEP, TILE)  # samples: whole tiles of each way
 CELLS = 1 << 20  # most counters in all copies, where there are several
 LARGEST = (1 << 64) - 1
 
@@ -183,27 +185,48 @@ class HistogramEven(Algorithm):
         check_apart(plan, {"d_histogram": out}, {"d_samples": samples}, max(n, bins))
         wide = is_wide(n, samples)
         copies = 1 if plan.on_host else power_below(max(1, CELLS // bins), COPIES)
-        dtype, matrices, begin, size = ct.int64 if wide else ct.int32, (), 0, TILE
+        dtype, matrices, begin = ct.int64 if wide else ct.int32, (), 0
         counters = plan.array(bins * copies, dtype)
         plan.launch(-(-bins * copies // TILE), clear, counters, TILE)
         key = samples.kind, how, bins, wide
-        if not plan.on_host and n >= MANY and bins <= products.ROWS * products.MOST and how.simple:
-            cells, steps, size = products.COPIES * products.ROWS * products.columns_of(bins), n // products.STEP, 256
-            matrices, begin = plan.array(cells, dtype), steps * (products.STEP // size)
-            plan.launch(-(-cells // TILE), clear, matrices, TILE)
-            kernel = kernels_for(("histogram by products", *key), products.counting, samples, how, len(numbers), bins,
-                                 wide)
-            each = min(-(-steps // products.BLOCKS), products.STEPS)
-            plan.launch(-(-steps // each), kernel, samples.state(n), counters, matrices, numbers, n, steps, each,
-                        copies)
+        if not plan.on_host and n >= MANY and bins <= joint.MOST:
+            begin = n // WHOLE * (WHOLE // TILE)
+            matrices = _by_pairs(plan, key, (samples, how, numbers, n), counters, dtype, copies)
         kernel = kernels_for(("histogram", *key), _counted, samples, how, len(numbers), bins, wide)
-        plan.launch(-(-n // size) - begin, kernel, samples.state(n), counters, numbers, begin, n, copies, size,
-                    n % size == 0)
+        plan.launch(-(-n // TILE) - begin, kernel, samples.state(n), counters, numbers, begin, n, copies, TILE,
+                    n % TILE == 0)
         by_products = matrices != ()
         kernel = kernels_for(("histogram copies", out.kind, bins, by_products, wide), _added, out, bins, by_products,
                              wide)
         size = max(4096 // copies, 1)
         plan.launch(-(-bins // size), kernel, counters, matrices, out.state(bins), copies, size)
+
+
+def _by_pairs(plan: Plan, key: tuple, what: tuple, counters: Any, dtype: DType, copies: int) -> Any:
+    """The launches that count samples before the last WHOLE by pairs, or by products, as the samples are. Gives what
+    products count in.
+    """
+    samples, how, numbers, n = what
+    _, _, bins, wide = key
+    made, state, parts = (samples, how, len(numbers), bins), samples.state(n), joint.copies_for(bins)
+    pairs, way, matrices = plan.array(joint.cells_of(bins) * parts, dtype), plan.array(1, ct.int32), ()
+    plan.launch(-(-joint.cells_of(bins) * parts // TILE), clear, pairs, TILE)
+    kernel = kernels_for(("histogram way", *key), joint.looking, *made, wide)
+    plan.launch(1, kernel, state, way, numbers, n, joint.FIRST, joint.SECOND, joint.most_equal(bins), joint.FEW)
+    kernel = kernels_for(("histogram by pairs", *key), joint.counting, *made, how.simple, wide)
+    whole = n // WHOLE
+    plan.launch(whole * (WHOLE // (2 * joint.PAIRS)), kernel, state, counters, pairs, way, numbers, n, copies, parts,
+                joint.OFTEN, joint.ALIKE, joint.PAIRS)
+    if how.simple:
+        cells, steps = products.COPIES * products.ROWS * products.columns_of(bins), whole * (WHOLE // products.STEP)
+        matrices = plan.array(cells, dtype)
+        plan.launch(-(-cells // TILE), clear, matrices, TILE)
+        kernel = kernels_for(("histogram by products", *key), products.counting, *made, wide)
+        each = min(-(-steps // products.BLOCKS), products.STEPS)
+        plan.launch(-(-steps // each), kernel, state, counters, matrices, way, numbers, n, steps, each, copies)
+    kernel = kernels_for(("histogram pairs", bins, wide), joint.adding, bins, wide)
+    plan.launch(-(-bins // joint.BINS) * parts, kernel, counters, pairs, copies, joint.BINS, joint.OTHERS)
+    return matrices
 
 
 def _checked(samples: IteratorBase, levels: int, lower: _Level, upper: _Level) -> tuple[Any, tuple[int, ...]]:

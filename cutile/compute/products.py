@@ -15,6 +15,7 @@ from cutile.compute.algorithm import position
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ARRAYS
 from cutile.compute.iterators.values import INT64
+from cutile.compute.joint import ONE_BY_ONE
 from cutile.compute.readers import Place
 
 ROWS = 64  # of the matrix of counters; tensor cores take no fewer
@@ -64,26 +65,27 @@ def counting(samples: IteratorBase, how: Any, many: int, bins: int, wide: bool) 
 
     @ct.kernel(occupancy=3)
     def count_by_products(source: samples.annotation(wide), counters: ARRAYS[wide], matrices: ARRAYS[wide],
-                          levels: tuple[(INT64,) * many], n: position(wide), steps: int, each: int,
-                          copies: ct.Constant[int]):
-        block = ct.bid(0)
-        total = ct.zeros((ROWS, columns), ct.int32)
-        for j in range(block * each, ct.minimum((block + 1) * each, steps)):
-            above = ()
-            for k in ct.static_iter(range(4)):
-                place = Place(j * ct.static_eval(4 * (1 + UPDATED)) + k, ct.static_eval(TILE // 4), n, True)
-                above = above + (how.above(reader.tile(source, place), levels),)
-            for k in ct.static_iter(range(UPDATED)):
-                place = Place(j * ct.static_eval(1 + UPDATED) + ct.static_eval(1 + k), TILE, n, True)
-                k = how.above(reader.tile(source, place), levels)
-                k = ct.where(k < ct.uint32(bins), ct.astype(k, ct.int32) + block % copies * bins, -1)
-                ct.atomic_add(counters, k, 1, check_bounds=True, memory_order=ct.MemoryOrder.RELAXED)
-            row, column = _digits(above, columns)
-            total = ct.mma(_reached(row, 1, ROWS), ct.transpose(_reached(column, 0, columns)), total)
-        counts = ct.astype(ct.bitcast(total, ct.uint32) >> 14, matrices.dtype)
-        index = ct.arange(ROWS, dtype=ct.int32)[:, None] * columns + ct.arange(columns, dtype=ct.int32)[None, :]
-        ct.atomic_add(matrices, index + block % COPIES * ct.static_eval(ROWS * columns), counts,
-                      memory_order=ct.MemoryOrder.RELAXED)
+                          way: ARRAYS[False], levels: tuple[(INT64,) * many], n: position(wide), steps: int,
+                          each: int, copies: ct.Constant[int]):
+        if ct.load(way, (0,), (1,)).item() == ONE_BY_ONE:
+            block = ct.bid(0)
+            total = ct.zeros((ROWS, columns), ct.int32)
+            for j in range(block * each, ct.minimum((block + 1) * each, steps)):
+                above = ()
+                for k in ct.static_iter(range(4)):
+                    place = Place(j * ct.static_eval(4 * (1 + UPDATED)) + k, ct.static_eval(TILE // 4), n, True)
+                    above = above + (how.above(reader.tile(source, place), levels),)
+                for k in ct.static_iter(range(UPDATED)):
+                    place = Place(j * ct.static_eval(1 + UPDATED) + ct.static_eval(1 + k), TILE, n, True)
+                    k = how.above(reader.tile(source, place), levels)
+                    k = ct.where(k < ct.uint32(bins), ct.astype(k, ct.int32) + block % copies * bins, -1)
+                    ct.atomic_add(counters, k, 1, check_bounds=True, memory_order=ct.MemoryOrder.RELAXED)
+                row, column = _digits(above, columns)
+                total = ct.mma(_reached(row, 1, ROWS), ct.transpose(_reached(column, 0, columns)), total)
+            counts = ct.astype(ct.bitcast(total, ct.uint32) >> 14, matrices.dtype)
+            index = ct.arange(ROWS, dtype=ct.int32)[:, None] * columns + ct.arange(columns, dtype=ct.int32)[None, :]
+            ct.atomic_add(matrices, index + block % COPIES * ct.static_eval(ROWS * columns), counts,
+                          memory_order=ct.MemoryOrder.RELAXED)
 
     return count_by_products
 

@@ -10,19 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutile import compute
-from cutile.compute import algorithm, histogram, products
+from cutile.compute import algorithm, histogram, joint, products
 from cutile.compute.plans import Plan
 from tests.compute.checks import assemble_launches
 from tests.gpu.tileir.tool import needs_tool
 
-STEP = products.STEP
+STEP, WHOLE = products.STEP, histogram.WHOLE
 DTYPES = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.bool_]
 
 
 @pytest.fixture(autouse=True)
 def products_only(monkeypatch):
     monkeypatch.setattr(Plan, "on_host", False)
-    monkeypatch.setattr(histogram, "MANY", STEP)
+    monkeypatch.setattr(histogram, "MANY", histogram.WHOLE)
+    monkeypatch.setattr(joint, "most_equal", lambda bins: -1)
+    monkeypatch.setattr(joint, "FEW", 1)
+    monkeypatch.setattr(joint, "CELLS", 1 << 12)
     compute.clear_all_caches()
     yield
     compute.clear_all_caches()
@@ -43,14 +46,14 @@ def numbers(dtype, lower, bins, n):
     return r.permuted(np.concatenate([r.integers(ends.min, ends.max, n - n // 2, endpoint=True), near])).astype(dtype)
 
 
-@pytest.mark.parametrize("n", [STEP, STEP + 1, 2 * STEP - 1, 5 * STEP + products.TILE, 2500])
+@pytest.mark.parametrize("n", [WHOLE - 1, WHOLE, WHOLE + 1, 2 * WHOLE + products.TILE])
 def test_sizes(n):
     check(numbers(np.int32, 0, 4096, n), 0, 4096)
 
 
 @pytest.mark.parametrize("bins", [1, 2, 64, 65, 511, 512, 513, 1000, 4095, 4096, 4097])
 def test_bins(bins):
-    check(numbers(np.int32, -7, bins, 2 * STEP), -7, bins)
+    check(numbers(np.int32, -7, bins, WHOLE), -7, bins)
     assert bins > 4096 or products.ROWS * products.columns_of(bins) >= bins
 
 
@@ -60,7 +63,7 @@ def test_bins(bins):
 @settings(max_examples=15, deadline=None)
 def test_levels(dtype, bins, lower):
     """Where 32 bits would wrap, no product counts, and the result is the same."""
-    check(numbers(dtype, lower, bins, STEP + 10), lower, bins)
+    check(numbers(dtype, lower, bins, WHOLE + 10), lower, bins)
 
 
 def test_a_block_takes_as_many_steps_as_its_counters_hold():
@@ -76,17 +79,17 @@ def test_a_block_takes_as_many_steps_as_its_counters_hold():
 def test_positions_beyond_int32(monkeypatch):
     """Kernels for 2^31 samples and more have positions of int64; here they run on fewer."""
     monkeypatch.setattr(algorithm, "WIDE", 1)
-    check(numbers(np.int32, 0, 100, 3 * STEP), 0, 100)
+    check(numbers(np.int32, 0, 100, WHOLE + 3), 0, 100)
 
 
 def test_one_block_after_another_gives_the_same(monkeypatch):
     monkeypatch.setenv("CUTILE_SCHEDULE", "block")
-    check(numbers(np.int32, 0, 300, 2 * STEP + 9), 0, 300)
+    check(numbers(np.int32, 0, 300, WHOLE + 9), 0, 300)
 
 
 def test_the_sanitizer_has_nothing_to_report(monkeypatch, capfd):
     monkeypatch.setenv("CUTILE_SANITIZE", "all")
-    check(numbers(np.int32, 0, 300, 2 * STEP + 9), 0, 300)
+    check(numbers(np.int32, 0, 300, WHOLE + 9), 0, 300)
     assert not capfd.readouterr().err
 
 
@@ -94,7 +97,7 @@ def test_other_samples_are_not_counted_so(monkeypatch):
     """Floats, integers of 64 bits, wider bins."""
     monkeypatch.setattr(products, "counting", None)
     for dtype, upper in ((np.float32, 100.0), (np.int64, 100), (np.int32, 200)):
-        x = np.arange(-5, 2 * STEP).astype(dtype)
+        x = np.arange(-5, WHOLE).astype(dtype)
         out = np.zeros(100, np.int32)
         compute.histogram_even(x, out, 101, type(upper)(0), upper, len(x))
         assert out.tolist() == [int(upper) // 100] * 100
@@ -106,5 +109,6 @@ def test_kernels_are_assembled(wide, monkeypatch, tmp_path):
     seen = assemble_launches(monkeypatch, tmp_path)
     monkeypatch.setattr(algorithm, "WIDE", 1 if wide else algorithm.WIDE)
     for dtype, bins in ((np.int32, 4096), (np.uint8, 100)):
-        check(numbers(dtype, 0, bins, 2 * STEP + 1), 0, bins)
-    assert set(seen) == {"clear", "count_by_products", "count_samples", "add_copies"}
+        check(numbers(dtype, 0, bins, WHOLE + 1), 0, bins)
+    assert set(seen) == {"clear", "compare_samples", "count_pairs", "count_by_products", "add_pairs", "count_samples",
+                         "add_copies"}
