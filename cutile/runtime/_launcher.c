@@ -393,8 +393,8 @@ static PyMethodDef methods[] = {
      "GPU memory), MAY_BE_INT and MAY_BE_NONE;  readers: what reads all else, given argument, key and roots;  first:\n"
      "the first item of the key. What a reader raises is raised"},
     {"is_current", (PyCFunction)(void (*)(void))is_current, METH_FASTCALL,
-     "is_current(current, context) -> whether a context is current in this thread: the address of cuCtxGetCurrent, and\n"
-     "the context's handle"},
+     "is_current(current, context) -> whether a context is current in this thread: the address of cuCtxGetCurrent,\n"
+     "and the context's handle"},
     {"record", device_record, METH_VARARGS,
      "record(launch, current, function, context, image, how) -> a launch as insert() takes it: addresses of\n"
      "cuLaunchKernel and cuCtxGetCurrent, handles, the first 8 bytes of each parameter, and for each a byte that says\n"
