@@ -176,6 +176,7 @@ class Body:
         header_end = line
         skipped, exits, filename = self.unit.facts.skipped, self.unit.exits, self.enclosing.span.filename
         liveness = self.unit.liveness
+        free: list[Value] = []  # values whose locals have been deleted: few names make many statements alike
         last = liveness.last_uses(region)
         alive = dict.fromkeys([v for v in (*params, *fetched) if v in last])  # that some node reads
         for n in region.nodes:
@@ -192,12 +193,15 @@ class Body:
                 continue
             dead = liveness.ending(n, last)
             replaced = self.replaced_by(n, dead, alive) if kind is Op else None
+            if free and kind is Op and replaced is None and len(n.results) == 1:
+                self.code.share(n.results[0], free.pop())
             out += EMIT[kind](self, n)
             results = n.results
             ended = [v for v in dead if v in alive or v in results]
             left = [v for v in ended if v is not replaced] if replaced is not None else ended
             if left:
-                out.append(delete(self.unit.temps(left)))
+                out.append(self.code.delete(self.unit.temps(left)))
+                free += left
             for v in ended:
                 alive.pop(v, None)
             if kind is not Op and exits.node(n):  # the results of `n` are already narrowed to the blocks that go on
@@ -257,7 +261,7 @@ class Body:
             return [self.positioned(Expr(breakpoint_call(n)), n)]
         facts, load = self.unit.facts, self.load
         if n in facts.implicit:
-            return [self.positioned(assign(self.unit.temps(n.results), self.code.value(n.operands[0])), n)]
+            return [self.positioned(self.code.assign(self.unit.temps(n.results), self.code.value(n.operands[0])), n)]
         operands, combine, results = self.operands(n), None, n.results
         if n.region is not None:
             combine, operands = self.combine(n, operands)
@@ -284,11 +288,11 @@ class Body:
             y = self.viewed(n, self.view_access(n, operands), y)
         targets = [self.code.temp(results[0])] if len(results) == 1 else self.unit.temps(results)
         if move and type(y) is IfExp:  # which `place` knows at the top only
-            stmts.append(self.positioned(assign(targets, y), n))
+            stmts.append(self.positioned(self.code.assign(targets, y), n))
             y = load(targets[0])
         if move:
             y = call(load(".with_blocks_last"), [y, constant(n.results[0].type.ndim)])
-        stmts.append(self.positioned(assign(targets, y), n))
+        stmts.append(self.positioned(self.code.assign(targets, y), n))
         if n in facts.stores:
             there = Compare(operands[-1], [ast.IsNot()], [load(TARGET)])
             return [self.positioned(If(there, stmts, NONE), n)]

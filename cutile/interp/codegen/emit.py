@@ -23,13 +23,17 @@ from cutile.dtypes import info
 from cutile.interp.codegen.links import ENVIRONMENT, Functions, Links
 from cutile.interp.codegen.py_ast import (
     NONE,
+    Assign,
     Call,
     Dict,
     Keyword,
+    Name,
     Position,
+    assign,
     attribute,
     call,
     constant,
+    delete,
     function,
     load,
     set_position,
@@ -72,6 +76,8 @@ class EmittedCode:
     _values: dict[Value, ast.expr] = field(default_factory=dict)
     _keywords: dict[tuple, ast.keyword] = field(default_factory=dict)
     _forms: dict[tuple, _Form] = field(default_factory=dict)
+    _targets: dict[str, list[ast.expr]] = field(default_factory=dict)
+    _deletes: dict[tuple[str, ...], ast.stmt] = field(default_factory=dict)
 
     def __post_init__(self):
         self.objects |= {".array": np.asarray, ".breakpoint": builtins.breakpoint,
@@ -135,6 +141,23 @@ class EmittedCode:
             found = self._values[v] = self.load(self.temp(v))
         return found
 
+    def assign(self, names: Sequence[str], value: ast.expr) -> ast.stmt:
+        """`a = value` or `a, b = value`, where nodes are shared."""
+        if len(names) != 1:
+            return assign(names, value)
+        targets = self._targets.get(names[0])
+        if targets is None:
+            targets = self._targets[names[0]] = assign(names, value).targets
+        return Assign(targets, value)
+
+    def delete(self, names: Sequence[str]) -> ast.stmt:
+        """`del a, b`, where nodes are shared. The statement has no position."""
+        key = tuple(names)
+        found = self._deletes.get(key)
+        if found is None:
+            found = self._deletes[key] = delete(names)
+        return found
+
     def share(self, v: Value, w: Value) -> None:
         """Keep two values, which are never needed at the same time, in one local."""
         self._locals[v] = self.temp(w)
@@ -175,7 +198,8 @@ class EmittedCode:
             self._make(*self._later.popleft())
         for scope in self._scopes.values():
             scope.update(self.objects)
-        for table in (self._loads, self._values, self._keywords, self._forms, self._locals, self._names):
+        for table in (self._loads, self._values, self._keywords, self._forms, self._targets, self._deletes,
+                      self._locals, self._names):
             table.clear()  # they would be kept as long as the kernel
 
 
@@ -212,11 +236,17 @@ class _Form:
     """What calls of a meaning have in common whose ops have the same types and attributes.
 
     around  the function that rounds the result, and its further arguments; None if nothing does
+    calls   the arguments of that function, by what is written in the call of the meaning: equal calls share them
     """
 
     meaning: ast.expr
     keywords: list[ast.keyword]
     around: tuple[ast.expr, list[ast.expr]] | None
+    calls: dict[tuple, list[ast.expr]] = field(default_factory=dict)
+
+    def call(self, operands: Sequence[ast.expr], changed: dict[str, ast.expr]) -> ast.expr:
+        keywords = [*self.keywords, *[Keyword(k, x) for k, x in changed.items()]] if changed else self.keywords
+        return Call(self.meaning, operands if type(operands) is list else [*operands], keywords)
 
 
 def _form(code: EmittedCode, n: Op) -> _Form:
@@ -237,6 +267,19 @@ def _form(code: EmittedCode, n: Op) -> _Form:
 _RESULT = constant(None)  # stands for the result of a meaning
 
 
+def _written(operands: Sequence[ast.expr], changed: dict[str, ast.expr]) -> tuple | None:
+    """The names in the operands and further keyword arguments of a call; None if there is more in them than names, and
+    calls with names.
+    """
+    names = [x.id if type(x) is Name else None for x in operands]
+    for keyword, x in changed.items():
+        if type(x) is Call and not x.keywords:
+            names += [keyword, *[y.id if type(y) is Name else None for y in (x.func, *x.args)]]
+        else:
+            names += [keyword, x.id if type(x) is Name else None]
+    return None if None in names else tuple(names)
+
+
 def meaning_call(code: EmittedCode, n: Op, operands: Sequence[ast.expr], combine: ast.expr | None,
                  **changed: ast.expr) -> ast.expr:
     """The call of an op's meaning, its results rounded: one carrier, or a tuple of them.
@@ -246,9 +289,15 @@ def meaning_call(code: EmittedCode, n: Op, operands: Sequence[ast.expr], combine
     if code.shared and not code.check and n.layout is None and n.op.effect != HOST and combine is None \
             and "want_old" not in changed:  # most calls
         form = _form(code, n)
-        keywords = [*form.keywords, *[Keyword(k, x) for k, x in changed.items()]] if changed else form.keywords
-        y = Call(form.meaning, operands if type(operands) is list else [*operands], keywords)
-        return y if form.around is None else Call(form.around[0], [y, *form.around[1]], NONE)
+        if form.around is None:  # `place` changes the call
+            return form.call(operands, changed)
+        key = _written(operands, changed)
+        args = None if key is None else form.calls.get(key)
+        if args is None:
+            args = [form.call(operands, changed), *form.around[1]]
+            if key is not None:
+                form.calls[key] = args
+        return Call(form.around[0], args, NONE)
     args, keywords = arguments(code, n, operands, changed)
     if combine is not None:
         keywords.append(Keyword("combine", combine))
@@ -335,7 +384,8 @@ class Liveness:
 
     With `shown`, a Bind reads the values that it shows. `reads` and `results` return the values that a node reads and
     defines, without its nested regions. With `functions`, functions may be linked (links.py): then a region captures
-    what its function is passed, and reading what that has stored for it counts as a read of the node.
+    what its function is passed, and the node reads besides what functions further in take from the environment: its
+    locals must not get other values before.
     """
 
     def __init__(self, root: Region, shown: bool, reads: Callable[[Node], Iterable[Value]] = uses_of,
@@ -378,7 +428,7 @@ class Liveness:
             found += (v for v in self._free[region] if v not in inner)
             link = self.links[region]
             if link is not None:
-                found += link.stores
+                found += link.handed
         self._found[n] = found
         return found
 

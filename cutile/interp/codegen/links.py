@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
-from cutile._support.structs import structure
+from cutile._support.structs import replace, structure
 from cutile.ir.nodes import Node, Region, Value, inner_of, regions_of
 from cutile.ir.walk import depths
 
@@ -26,7 +26,8 @@ class Link:
     """What a linked function gets from where."""
 
     args: tuple[Value, ...]  # from its caller
-    stores: tuple[Value, ...]  # its caller puts these into the environment
+    handed: tuple[Value, ...]  # what the caller has and functions further in take from the environment
+    stores: tuple[Value, ...]  # of these, what the caller puts there
     fetched: tuple[Value, ...]  # from the environment
 
 
@@ -76,7 +77,6 @@ class _Finder:
         self.many: set[Region] = set()  # functions that would hand on many values
         self.direct: dict[Region, dict[Value, None]] = {}  # function → what it has of what it captures
         self.free: dict[Region, dict[Value, None]] = {}  # function → what it captures
-        self.handed: dict[Region, Sequence[Value]] = {}  # linked function → what its caller has and it only hands on
         home = {root: root}
         pending = [root]
         for region in pending:
@@ -138,8 +138,7 @@ class _Finder:
         else:
             handed = [v for v in chain(*known) if v in free and v not in direct]
         given = {*args}
-        self.handed[g] = handed
-        self.links[g] = Link(args, (), tuple([v for v in direct if v not in given]))
+        self.links[g] = Link(args, tuple(handed), (), tuple([v for v in direct if v not in given]))
 
     def _stores(self) -> None:
         """Let callers store what they have, unless one further out has stored it: functions between these two may run
@@ -154,8 +153,8 @@ class _Finder:
             if (link := self.links.get(f)) is None:
                 stored = set()  # the function makes an environment
             else:
-                new = tuple([v for v in self.handed[f] if v not in stored])
-                self.links[f] = Link(link.args, new, link.fetched)
+                new = tuple([v for v in link.handed if v not in stored])
+                self.links[f] = replace(link, stores=new)
                 stored.update(new)
                 pending.append((None, stored, new))
             pending += [(g, stored, ()) for g in reversed(self.inner[f])]

@@ -116,6 +116,7 @@ def place(stmt: ast.stmt, here: dict[str, int]) -> ast.stmt:
         if type(stmt) is Return:  # Python compares its line with that of its value
             value.__dict__ = here
         elif type(value) is IfExp and type(stmt) is Assign:  # the assignment comes after both sides
+            stmt.targets = [Name(t.id, t.ctx) if type(t) is Name else t for t in stmt.targets]
             for target in stmt.targets:
                 target.__dict__ = here
     elif type(stmt) is If:

@@ -25,8 +25,25 @@ BODIES = {
     "loops": ("for k in range(2):", "    if x > i + k:", "        break", "    x += j + k", "if x < j:",
               "    x = f(x - i) * 2", "return x"),
     "calls in loops": ("for k in range(1):", "    x = f(x + k) + i", "return x - j"),
+    "recursion": (),
     "other closures": ("h = lambda y: y * i + j", "if x > h(2):", "    return h(f(h(x) % 7))", "return h(x)"),
 }
+#: values of each level are read at the innermost, and some of the outer ones now and then
+RECURSION = """
+def down(t, x, n):
+    if n == 0:
+        for v in ct.static_iter(t):
+            x = x * 3 + v
+        return x
+    y = t[n % 3] * x
+    z = y - x if n % 4 else t[n % 7] + x
+    return down(t + (z,), y, n - 1)
+
+@ct.kernel
+def k(o, c0):
+    c = ct.bid(0) + c0
+    ct.store(o, ct.bid(0), down((c, c + 1, c * 2, c - 3, c * 4, 1 - c, 7), c, LEVELS))
+"""
 KERNEL = """
 @ct.kernel
 def k(o, c0):
@@ -43,6 +60,8 @@ def k(o, c0):
 def kernel(body: tuple[str, ...], levels: int = LEVELS) -> ct.kernel:
     layers = "\n".join(f"    f = wrapped(f, c * {n % 11 - 5} + {n * n % 7}, c + {n % 5})" for n in range(levels))
     source = WRAPPED + "".join(f"        {s}\n" for s in body) + "    return g\n" + KERNEL.format(layers=layers)
+    if body == BODIES["recursion"]:
+        source = RECURSION.replace("LEVELS", str(levels))
     name = f"<closures {abs(hash((body, levels)))}>"
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
     space = {"ct": ct}
@@ -72,6 +91,7 @@ def in_python(body: tuple[str, ...]) -> list[int]:
             found[int(index)] = r
 
         kernel = staticmethod(lambda f: f)
+        static_iter = staticmethod(iter)
 
     function = kernel(body).__wrapped__
     space = {**function.__globals__, "ct": Memory}
@@ -104,7 +124,7 @@ def functions_of(emit, body: tuple[str, ...], levels: int) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("emit", [batch, block])
-@pytest.mark.parametrize("name", [n for n in BODIES if n != "calls in loops"])
+@pytest.mark.parametrize("name", [n for n in BODIES if n not in ("calls in loops", "recursion")])
 def test_arguments_grow_with_the_depth(name, emit):
     few, many = (functions_of(emit, BODIES[name], n) for n in (LEVELS, 2 * LEVELS))
     assert any(ENVIRONMENT in params for params in few)
