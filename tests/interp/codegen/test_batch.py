@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import numpy as np
 import pytest
 
@@ -278,3 +280,25 @@ def test_a_combine_function_that_is_an_op(dtype, f):
 
 def named(a, b):
     return a & b if False else a + b
+
+
+@ct.kernel
+def straight(x, out):
+    t = ct.load(x, 0, (8,))
+    for _ in ct.static_iter(range(40)):
+        t = t * 2.0 + ct.bid(0)
+    ct.store(out, 0, t)
+
+
+def test_equal_statements_share_their_syntax():
+    """Names of locals are used again, so that what is kept until the function is compiled does not grow with it."""
+    program = straight.program(straight.classify((_floats(8), _floats(8)))).kernel
+    (function,) = batch.compile_kernel(program, check=False, step_limit=False, syntax=True).syntax
+    nodes = list(ast.walk(function))
+    assigned = [n for n in function.body if isinstance(n, ast.Assign)]
+    assert len(assigned) >= 120
+    assert len({t.id for n in assigned for t in n.targets}) < 8
+    inner = [n.value.args[0] for n in assigned if isinstance(n.value, ast.Call) and n.value.args
+             and isinstance(n.value.args[0], ast.Call)]
+    assert len(inner) >= 120 > 30 > len(set(map(id, inner)))
+    assert len({id(n) for n in nodes if isinstance(n, ast.Delete)}) < 8
