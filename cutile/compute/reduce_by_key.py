@@ -2,16 +2,18 @@
 
 It is an inclusive scan of pairs, of a number that is 1 where a run begins, and of a value: the numbers add up to how
 many runs began, and a value is combined with those before it in its run. What the scan gives is written only where a
-run ends, at the position of that run.
+run ends, at the position of that run. In host memory operators of the language take less (`host_runs`).
 """
 
 import dataclasses
 from typing import Any
 
 import cutile as ct
-from cutile.compute.algorithm import Algorithm, check_count, is_wide
+from cutile.compute import host_runs
+from cutile.compute.algorithm import check_count, is_wide
 from cutile.compute.blocks import put_one
 from cutile.compute.compaction import Begins, check_counter, nothing_kernel, predicate
+from cutile.compute.host_segments import InSegments
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operators import Operator, OpKind
 from cutile.compute.overlaps import check_apart
@@ -110,7 +112,7 @@ class _InRuns(Operator):
         return self._inner
 
 
-class ReduceByKey(Algorithm):
+class ReduceByKey(InSegments):
     takes = {"d_in_keys": INPUT, "d_in_values": INPUT, "d_out_keys": OUTPUT, "d_out_values": OUTPUT,
              "d_out_num_runs": OUTPUT, "op": OPERATOR, "num_items": COUNT,
              "equal": with_default(OPERATOR, OpKind.EQUAL_TO)}
@@ -131,21 +133,24 @@ class ReduceByKey(Algorithm):
              out_values: IteratorBase, counter: IteratorBase, op: Operator, n: int, equal: Operator) -> None:
         check_count("num_items", n, d_in_keys=keys, d_in_values=values)
         check_counter("d_out_num_runs", counter, 1)
-        check_apart(plan, {"d_out_keys": out_keys, "d_out_values": out_values, "d_out_num_runs": counter},
-                    {"d_in_keys": keys, "d_in_values": values}, n)
-        reduce_runs(plan, keys, values, (out_keys, out_values, counter), op, n, equal)
+        outs = {"d_out_keys": out_keys, "d_out_values": out_values, "d_out_num_runs": counter}
+        check_apart(plan, outs, {"d_in_keys": keys, "d_in_values": values}, n)
+        reduce_runs(plan, keys, values, outs, op, n, equal)
 
 
-def reduce_runs(plan: Plan, keys: IteratorBase, values: IteratorBase, outs: tuple[IteratorBase, ...], op: Operator,
-                 n: int, equal: Operator) -> None:
+def reduce_runs(plan: Plan, keys: IteratorBase, values: IteratorBase, outs: dict[str, IteratorBase], op: Operator,
+                n: int, equal: Operator) -> None:
     """The launches. `outs`: for keys, values, and the number of runs."""
+    *_, counter = places = tuple(outs.values())
     if n == 0:
-        plan.launch(1, nothing_kernel(1, outs[-1]), outs[-1].state(1))
+        plan.launch(1, nothing_kernel(1, counter), counter.state(1))
         return
     t = values.value_type
     begins = Begins(predicate("equal", equal, keys.value_type, keys.value_type))
-    pairs = _Pairs(keys, values, begins, (equal.key,), ct.int64 if is_wide(n, keys, values, *outs) else ct.int32)
-    ends = _Ends(pairs.value_type, keys, outs, begins, (equal.key,))
+    if host_runs.reduce_runs(plan, keys, values, outs, op, equal, n):
+        return
+    pairs = _Pairs(keys, values, begins, (equal.key,), ct.int64 if is_wide(n, keys, values, *places) else ct.int32)
+    ends = _Ends(pairs.value_type, keys, places, begins, (equal.key,))
     Scan((True,)).plan(plan, pairs, ends, _InRuns(op, t), None, n)
 
 

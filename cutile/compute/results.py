@@ -6,7 +6,9 @@ import hashlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cutile as ct
+from cutile.compute.extremes import extreme
 from cutile.compute.value_types import Number, Struct, ValueType, tuple_of
+from cutile.dtypes import info
 from cutile.front.program import type_kernel
 from cutile.ir.nodes import For, Kernel, Op, Region, While
 from cutile.ir.text import anonymous_text
@@ -68,7 +70,9 @@ _COMMUTATIVE = ("add", "mul", "minimum", "maximum", "bitwise_and", "bitwise_or",
 
 def _single(region: Region) -> str:
     n = only_op(region)
-    if n is None or n.op.name not in _COMMUTATIVE or n.attrs.get("flush_to_zero") or n.attrs.get("propagate_nan") \
+    if n is None:
+        return extreme(region) if all(info(p.type.dtype).integral for p in region.params) else ""
+    if n.op.name not in _COMMUTATIVE or n.attrs.get("flush_to_zero") or n.attrs.get("propagate_nan") \
             or n.results[0].type != n.operands[0].type:
         return ""
     return n.op.name if list(n.operands) in (list(region.params), list(region.params)[::-1]) else ""

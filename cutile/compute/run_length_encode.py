@@ -1,10 +1,12 @@
-"""run_length_encode: of each run of equal items the first one, and how many there are. It reduces a one for each item.
+"""run_length_encode: of each run of equal items the first one, and how many there are. It reduces a one for each item; in
+host memory it measures between the places where runs begin.
 """
 
 from typing import Any
 
 import numpy as np
 
+from cutile.compute import host_runs
 from cutile.compute.algorithm import Algorithm, check_count, is_wide
 from cutile.compute.compaction import check_counter, predicate
 from cutile.compute.iterators import TransformIterator
@@ -35,10 +37,11 @@ class RunLengthEncode(Algorithm):
              counter: IteratorBase, n: int, equal: Operator) -> None:
         check_count("num_items", n, d_in=items)
         self.check(items, out_items, lengths, counter, equal)
-        check_apart(plan, {"d_out_items": out_items, "d_out_lengths": lengths, "d_out_num_runs": counter},
-                    {"d_in": items}, n)
-        outs = out_items, lengths, counter
-        ones = TransformIterator(items, lambda item: 1, np.int64 if is_wide(n, items, *outs) else np.int32)
+        outs = {"d_out_items": out_items, "d_out_lengths": lengths, "d_out_num_runs": counter}
+        check_apart(plan, outs, {"d_in": items}, n)
+        if host_runs.measure_runs(plan, items, outs, equal, n):
+            return
+        ones = TransformIterator(items, lambda item: 1, np.int64 if is_wide(n, items, *outs.values()) else np.int32)
         reduce_runs(plan, items, ones, outs, operator(OpKind.PLUS), n, equal)
 
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import cutile as ct
-from cutile.compute.algorithm import WIDE, Algorithm, check_count, is_wide, kernels_for, on_some_gpu, position
+from cutile.compute import host_segments
+from cutile.compute.algorithm import WIDE, check_count, is_wide, kernels_for, on_some_gpu, position
 from cutile.compute.blocks import Combined
 from cutile.compute.initial import Initial, ints
 from cutile.compute.iterators.base import IteratorBase
@@ -116,7 +117,7 @@ def _kernel(items: IteratorBase, out: IteratorBase, starts: IteratorBase, ends: 
     return reduce_segments
 
 
-class SegmentedReduce(Algorithm):
+class SegmentedReduce(host_segments.InSegments):
     takes = {"d_in": INPUT, "d_out": OUTPUT, "num_segments": COUNT, "start_offsets_in": INPUT,
              "end_offsets_in": INPUT, "op": OPERATOR, "h_init": INITIAL, "max_segment_size": optional(COUNT)}
 
@@ -156,6 +157,8 @@ class SegmentedReduce(Algorithm):
         if n == 0:
             return
         size, t = items.size(), initial.type
+        if plan.on_host and host_segments.reduce(plan, items, out, n, starts, ends, op, initial):
+            return
         wide = is_wide(WIDE if size is None else size, items, out, starts, ends)
         usual = USUAL if size is None else size // n
         alike = size == n * usual and 1 < usual <= ALIKE and usual & (usual - 1) == 0 and not wide

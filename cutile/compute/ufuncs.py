@@ -14,6 +14,8 @@ from cutile.compute.results import result_of
 from cutile.compute.value_types import Number, ValueType
 from cutile.dtypes import info
 
+_FUNCTIONS = {"add": ct.add, "mul": ct.mul, "minimum": ct.minimum, "maximum": ct.maximum,
+              "bitwise_and": ct.bitwise_and, "bitwise_or": ct.bitwise_or, "bitwise_xor": ct.bitwise_xor}
 _SINGLE = (ct.float32, ct.float64)  # floats that NumPy rounds as the language does
 
 
@@ -63,4 +65,4 @@ def _ufunc(op: Operator, t: ValueType, of_floats: tuple[str, ...]) -> Ufunc | No
     integral = info(t.dtype).integral
     if not integral and (single not in of_floats or t.dtype not in _SINGLE):
         return None
-    return Ufunc(Combined(op.function, t, False), single, not integral)
+    return Ufunc(Combined(_FUNCTIONS[single], t, False), single, not integral)

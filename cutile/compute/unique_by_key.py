@@ -3,10 +3,12 @@
 import dataclasses
 from typing import Any
 
+from cutile.compute import host_runs
 from cutile.compute.algorithm import Algorithm, check_count
 from cutile.compute.compaction import Begins, Split, check_counter, compact, predicate
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operators import Operator
+from cutile.compute.overlaps import check_apart
 from cutile.compute.plans import Plan
 from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT
 
@@ -48,8 +50,14 @@ class UniqueByKey(Algorithm):
     def plan(self, plan: Plan, keys: IteratorBase, items: IteratorBase, out_keys: IteratorBase, out_items: IteratorBase,
              count: IteratorBase, op: Operator, n: int) -> None:
         check_count("num_items", n, d_in_keys=keys, d_in_items=items)
+        outs = {"d_out_keys": out_keys, "d_out_items": out_items, "d_out_num_selected": count}
+        check_counter("d_out_num_selected", count, 1)
+        check_apart(plan, outs, {"d_in_keys": keys, "d_in_items": items}, n)
+        equal = predicate("op", op, keys.value_type, keys.value_type)
+        if host_runs.keep_first(plan, keys, items, outs, op, n):
+            return
         split = _Heads(keys.reader(), items.reader(), out_keys.writer(), out_items.writer(),
-                       Begins(predicate("op", op, keys.value_type, keys.value_type)))
+                       Begins(equal))
         compact(plan, ("unique", op.key), split, {"d_in_keys": keys, "d_in_items": items},
                 {"d_out_keys": out_keys, "d_out_items": out_items}, ("d_out_num_selected", count), n)
 

@@ -1,0 +1,113 @@
+"""Segments of arrays in host memory whose items one call of NumPy combines, `reduceat`.
+
+It takes operators that are one op of the language, on numbers for which NumPy's ufunc gives what the op gives. Where
+launches are checked (CUTILE_SANITIZE), and beside a debugger, kernels combine the items, as on GPUs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cutile import settings
+from cutile.compute.algorithm import Algorithm
+from cutile.compute.initial import Initial
+from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.iterators.memory import ArrayIterator
+from cutile.compute.operators import Operator, OpKind, operator
+from cutile.compute.plans import Plan
+from cutile.compute.transform import UnaryTransform
+from cutile.compute.ufuncs import ufunc_to_scan
+from cutile.compute.value_types import Number, ValueType
+from cutile.dtypes import DType, info, int64
+from cutile.errors import TileValueError
+
+_UFUNCS = {"add": np.add, "mul": np.multiply, "minimum": np.minimum, "maximum": np.maximum,
+           "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}
+
+
+class InSegments(Algorithm):
+    """The base of algorithms whose plans depend on whether launches are checked."""
+
+    @classmethod
+    def _read(cls, options: tuple, args: tuple) -> tuple[tuple | None, list]:
+        key, roots = super()._read(options, args)
+        return (key, roots) if key is None or not settings.get("SANITIZE") else ((*key, "checked"), roots)
+
+
+def ufunc_of_segments(op: Operator, t: ValueType) -> np.ufunc | None:
+    """What combines the items of segments in one call, if something does."""
+    found = None if settings.get("SANITIZE") else ufunc_to_scan(op, t)
+    return None if found is None else _UFUNCS[found.op]
+
+
+def in_one_array(plan: Plan, items: IteratorBase, t: ValueType, n: int) -> Any:
+    """The state of an array of n items of a type: the user's, or one in temporary storage, to which a launch writes them.
+    """
+    if isinstance(items, ArrayIterator) and items.value_type == t:
+        return items.state(n)
+    stored = plan.values(n, t)
+    UnaryTransform().plan(plan, items, stored, operator(OpKind.IDENTITY), n)
+    return stored.state(n)
+
+
+def reduce(plan: Plan, items: IteratorBase, out: IteratorBase, n: int, starts: IteratorBase, ends: IteratorBase,
+           op: Operator, initial: Initial) -> bool:
+    """Whether it put into the plan what reduces n segments. If not, it put there a check that segments lie within the
+    items.
+    """
+    size, t = items.size(), initial.type
+    if size is None:
+        return False
+    bounds = [in_one_array(plan, it, Number(int64), n) for it in (starts, ends)]
+    plan.call(_check(size), *bounds)
+    ufunc = None if any(items.captured()) else ufunc_of_segments(op, t)
+    if ufunc is None or size == 0:
+        return False
+    direct = isinstance(out, ArrayIterator) and out.value_type == t
+    totals = out if direct else plan.values(n, t)
+    plan.call(_fold(ufunc, t.dtype), in_one_array(plan, items, t, size), *bounds, initial.state, totals.state(n))
+    if not direct:
+        UnaryTransform().plan(plan, totals, out, operator(OpKind.IDENTITY), n)
+    return True
+
+
+def _check(size: int) -> Callable:
+    def check(start: np.ndarray, end: np.ndarray) -> None:
+        wrong = np.flatnonzero((end > start) & ((start < 0) | (end > size)))
+        if wrong.size:
+            k = int(wrong[0])
+            raise TileValueError(f"segment {k} has items {start[k]} to {end[k] - 1}, but argument `d_in` has {size} "
+                                 f"items")
+
+    return check
+
+
+def _fold(ufunc: np.ufunc, dtype: DType) -> Callable:
+    """A function that combines the items of each segment with an initial value, which comes as in `Held`."""
+    def fold(values: np.ndarray, start: np.ndarray, end: np.ndarray, initial: tuple[int], out: np.ndarray) -> None:
+        bits = np.array(initial, np.int64)
+        before = (bits.view(np.float64) if info(dtype).floating else bits).astype(out.dtype)
+        some = np.flatnonzero(end > start)
+        found = quietly(ufunc, before, _combined(ufunc, values, start[some], end[some])) if some.size else before
+        out[:] = before
+        out[some] = found
+
+    return fold
+
+
+def _combined(ufunc: np.ufunc, values: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """The combination of each segment; none is empty."""
+    if (start[1:] == end[:-1]).all():
+        return quietly(ufunc.reduceat, values[:end[-1]], start)
+    if (end[:-1] == len(values)).any():  # `reduceat` takes each bound for an item, but the last one may be missing
+        values = np.append(values, values[-1:])
+    bounds = np.stack((start, end), 1).reshape(-1)[:-1 if end[-1] == len(values) else None]
+    return quietly(ufunc.reduceat, values[:max(bounds.max() + 1, end[-1])], bounds)[::2]
+
+
+def quietly(function: Callable, *args: Any) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return function(*args)
