@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -42,4 +44,6 @@ def capturing(op: Any, argument: str) -> Operator:
     """The operator that an argument stands for, with the arrays that it captures, if it captures any."""
     arrays: dict[int, Any] = {}
     found = operator(op, argument, arrays)
+    if isinstance(op, types.FunctionType):
+        found.given = weakref.ref(op)
     return Capturing(found, arrays.values()) if arrays else found

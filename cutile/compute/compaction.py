@@ -72,7 +72,7 @@ class Begins:
 
 def predicate(argument: str, op: Operator, *types: ValueType) -> Predicate:
     """An operator as a predicate of items of these types; TypeError if it gives no number."""
-    result = result_of(op, *types).type
+    result = result_of(op, *types, argument=argument).type
     if not isinstance(result, Number):
         raise TypeError(f"argument `{argument}`: a predicate returns a truth value, and this one returns {result}")
     return Predicate(op.function)

@@ -94,6 +94,9 @@ class Complex(Struct):
             return self.cls(self.parts[0].cast(v), ct.zeros(v.shape, self.parts[1].dtype))
         return self.cls(self.parts[0].cast(v[0]), self.parts[1].cast(v[1]))
 
+    def __str__(self) -> str:
+        return self.cls.__name__
+
 
 def _is_real(v: Any) -> bool:
     return isinstance(getattr(v, "dtype", None), DType)

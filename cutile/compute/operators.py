@@ -33,6 +33,13 @@ class Operator:
     def __init__(self, function: Callable, watched: bool, hidden: tuple[Hidden, ...] = ()):
         self.function, self.watched, self.hidden = function, watched, hidden
         self.results: dict[tuple[ValueType, ...], Result] = {}
+        self.given: Callable[[], Any] = lambda: None  # a weak reference to the user's function of the last new call
+
+    def shown(self) -> Callable:
+        """A function whose lines errors show: the user's, where it captures no arrays. `function` is a copy of the
+        first equal one, which may stand elsewhere.
+        """
+        return (None if self.hidden else self.given()) or self.function
 
     def meaning(self) -> OperatorMeaning:
         """What it does, for those types of operands that it was asked for."""

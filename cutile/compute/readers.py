@@ -173,10 +173,12 @@ class Fields:
                                for k in ct.static_iter(range(len(self.parts)))))
 
     def put(self, state, place, value):
+        value = self.cls.value_type.cast(value)
         for k in ct.static_iter(range(len(self.parts))):
             self.parts[k].put(state[k], place, value[k])
 
     def put_at(self, state, index, value, mask):
+        value = self.cls.value_type.cast(value)
         for k in ct.static_iter(range(len(self.parts))):
             self.parts[k].put_at(state[k], index, value[k], mask)
 

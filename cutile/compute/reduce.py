@@ -142,7 +142,7 @@ class Reduce(Algorithm):
 
     def check(self, d_in: IteratorBase, d_out: IteratorBase, op: Operator, h_init: Initial | None) -> None:
         t = d_in.value_type if h_init is None else h_init.type
-        result_of(op, t, t)
+        result_of(op, t, t, to=t)
 
     def plan(self, plan: Plan, items: IteratorBase, out: IteratorBase, op: Operator, n: int, initial: Initial | None
              ) -> None:
@@ -163,7 +163,7 @@ class Reduce(Algorithm):
                                n % size >= small, n % small != 0)
         size = power_below(n, HOST_TILE if apart else TILE)
         blocks = 1 if apart else power_below(max(n // size, 1), BLOCKS)
-        combine = Combined(op.function, t if apart else _total_type(op, t), result_of(op, t, t).loops)
+        combine = Combined(op.function, t if apart else _total_type(op, t), result_of(op, t, t, to=t).loops)
 
         def reduce(items: IteratorBase, out: IteratorBase, before: tuple, n: int, blocks: int, size: int) -> None:
             wide, first = is_wide(n, items), bool(before)

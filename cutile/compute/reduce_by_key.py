@@ -126,7 +126,7 @@ class ReduceByKey(InSegments):
     def check(self, d_in_keys: IteratorBase, d_in_values: IteratorBase, d_out_keys: IteratorBase,
               d_out_values: IteratorBase, d_out_num_runs: IteratorBase, op: Operator, equal: Operator) -> None:
         check_counter("d_out_num_runs", d_out_num_runs, 1)
-        result_of(op, d_in_values.value_type, d_in_values.value_type)
+        result_of(op, d_in_values.value_type, d_in_values.value_type, to=d_in_values.value_type)
         predicate("equal", equal, d_in_keys.value_type, d_in_keys.value_type)
 
     def plan(self, plan: Plan, keys: IteratorBase, values: IteratorBase, out_keys: IteratorBase,
@@ -146,6 +146,7 @@ def reduce_runs(plan: Plan, keys: IteratorBase, values: IteratorBase, outs: dict
         plan.launch(1, nothing_kernel(1, counter), counter.state(1))
         return
     t = values.value_type
+    result_of(op, t, t, to=t)
     begins = Begins(predicate("equal", equal, keys.value_type, keys.value_type))
     if host_runs.reduce_runs(plan, keys, values, outs, op, equal, n):
         return

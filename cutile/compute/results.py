@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cutile as ct
 from cutile.compute.extremes import extreme
+from cutile.compute.operator_errors import check_parameters, check_result, of_operator
 from cutile.compute.value_types import Number, Struct, ValueType, tuple_of
 from cutile.dtypes import info
+from cutile.errors import TileError
 from cutile.front.program import type_kernel
 from cutile.ir.nodes import For, Kernel, Op, Region, While
 from cutile.ir.text import anonymous_text
@@ -38,17 +42,32 @@ class Result(NamedTuple):
         return hashlib.sha256(anonymous_text(self.kernel).encode()).hexdigest()
 
 
-def result_of(op: Operator, *operands: ValueType) -> Result:
-    """The result of an operator on items of these types. Raises the operator's errors."""
+def result_of(op: Operator, *operands: ValueType, argument: str = "op", to: ValueType | None = None) -> Result:
+    """The result of an operator on items of these types. Raises the operator's errors, which name the argument that it
+    is; if the result does not convert to the type `to`, that is one.
+    """
     found = op.results.get(operands)
     if found is None:
-        found = op.results.setdefault(operands, _result(op, operands))
+        found = op.results.setdefault(operands, _checked(op, operands, argument))
+    if to is not None:
+        check_result(found.type, to, argument, operands, op.shown())
     return found
 
 
-def _result(op: Operator, operands: tuple[ValueType, ...]) -> Result:
+def _checked(op: Operator, operands: tuple[ValueType, ...], argument: str) -> Result:
+    check_parameters(op.shown(), operands, argument)
+    try:
+        return _result(op, operands, op.function)
+    except TileError:
+        pass
+    try:
+        return _result(op, operands, op.shown())  # the errors, with the lines of the user's function
+    except TileError as e:
+        raise of_operator(e, op.shown(), operands, argument) from e.__cause__
+
+
+def _result(op: Operator, operands: tuple[ValueType, ...], function: Callable) -> Result:
     seen: list[ValueType] = []
-    function = op.function
 
     def note(result: Any) -> None:
         seen.append(_type_of(result))
@@ -83,4 +102,6 @@ def _type_of(result: Any) -> ValueType:
         return tuple_of(tuple(map(_type_of, result))).value_type
     if isinstance(found := getattr(type(result), "value_type", None), Struct):
         return found
+    if dataclasses.is_dataclass(result):
+        return tuple_of(tuple(_type_of(getattr(result, f.name)) for f in dataclasses.fields(result))).value_type
     return Number(result.dtype)

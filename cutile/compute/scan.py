@@ -88,7 +88,7 @@ class Scan(Algorithm):
 
     def check(self, d_in: IteratorBase, d_out: IteratorBase, op: Operator, init_value: Any) -> None:
         t = d_in.value_type if init_value is None else init_value.type
-        result_of(op, t, t)
+        result_of(op, t, t, to=t)
 
     def plan(self, plan: Plan, items: IteratorBase, out: IteratorBase, op: Operator, begin: Any, n: int) -> None:
         inclusive, = self.options
@@ -96,7 +96,7 @@ class Scan(Algorithm):
         if begin is None and not inclusive:
             raise ValueError("argument `init_value`: an exclusive scan needs an initial value")
         t = items.value_type if begin is None else begin.type
-        combine, size = Combined(op.function, t, result_of(op, t, t).loops), HOST_TILE if plan.on_host else TILE
+        combine, size = Combined(op.function, t, result_of(op, t, t, to=t).loops), HOST_TILE if plan.on_host else TILE
         ufunc = ufunc_to_scan(op, t) if n and plan.on_host and (inclusive or host_scan.advances(out)) else None
         if ufunc is not None:
             return host_scan.scan(plan, items, out, op, ufunc, begin, inclusive, n)

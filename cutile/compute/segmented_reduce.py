@@ -136,7 +136,7 @@ class SegmentedReduce(host_segments.InSegments):
             t = offsets.value_type
             if not isinstance(t, Number) or not info(t.dtype).integral:
                 raise TypeError(f"argument `{name}`: offsets are integers, not {t}")
-        result_of(op, h_init.type, h_init.type)
+        result_of(op, h_init.type, h_init.type, to=h_init.type)
 
     def samples(self) -> Iterator[list]:
         """Of each shape, a launch for whole tiles and one for the rest, also of segments that may be all alike."""

@@ -33,12 +33,13 @@ def _kernel(ins: tuple[IteratorBase, ...], out: IteratorBase, op: Operator, wide
 
 class _Transform(Algorithm):
     def check(self, op: Operator, **operands: IteratorBase) -> None:
-        *inputs, _ = operands.values()
-        result_of(op, *(it.value_type for it in inputs))
+        *inputs, out = operands.values()
+        result_of(op, *(it.value_type for it in inputs), to=out.value_type)
 
     def plan(self, plan: Plan, *operands: Any) -> None:
         *inputs, out, f, n = operands
         counted = {name: it for name, it in zip(self.takes, operands, strict=True) if isinstance(it, IteratorBase)}
+        result_of(f, *(it.value_type for it in inputs), to=out.value_type)
         if check_count("num_items", n, **counted) == 0:
             return
         wide = is_wide(n, *inputs, out)

@@ -67,6 +67,8 @@ class Struct:
     starts: tuple
 
     def cast(self, v):
+        if ct.static_eval(_is_dataclass(v)):
+            return self.cast(tuple(getattr(v, name) for name in ct.static_iter(_field_names(v))))
         return self.cls(*tuple(self.parts[k].cast(v[k]) for k in ct.static_iter(range(len(self.parts)))))
 
     def flat(self, v):
@@ -101,20 +103,27 @@ class Struct:
         return tuple(x for part, item in zip(self.parts, items, strict=True) for x in part.numbers(item))
 
     def __str__(self) -> str:
-        return self.cls.__name__
+        if self.cls.__name__ == _ZIPPED:
+            return f"({', '.join(map(str, self.parts))})"
+        fields = ", ".join(f"{f.name}: {part}" for f, part in zip(dataclasses.fields(self.cls), self.parts, strict=True))
+        return f"{self.cls.__name__}({fields})"
 
 
 ValueType = Number | Struct
+_ZIPPED = "Zipped"  # the name of structs that nobody declared
 COMPLEX: dict[np.dtype, Struct] = {}  # the types of complex numbers, which complex_numbers.py declares
 
 
 def value_type(t: Any) -> ValueType:
-    """The type of items that a dtype of NumPy or cutile, or a class of `gpu_struct`, stands for. TypeError for others.
+    """The type of items that a dtype of NumPy or cutile, or a class of `gpu_struct`, stands for; a dataclass is as a class of
+    `gpu_struct`. TypeError for others.
     """
     if isinstance(t, Number | Struct):
         return t
     if isinstance(t, type) and isinstance(getattr(t, "value_type", None), Struct):
         return t.value_type
+    if isinstance(t, type) and dataclasses.is_dataclass(t):
+        return gpu_struct(t).value_type
     if (d := from_foreign(t)) is not None:
         return Number(d)
     try:
@@ -132,6 +141,15 @@ def value_type(t: Any) -> ValueType:
 
 
 # ------------------------------------------------------------------ structs
+
+
+def _is_dataclass(v: Any) -> bool:
+    """Whether a value is one of a dataclass of the user."""
+    return dataclasses.is_dataclass(v) and not isinstance(v, StructValue)
+
+
+def _field_names(v: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(v))
 
 
 def annotations_of(obj: Any) -> dict[str, Any]:
@@ -241,4 +259,4 @@ def storage(t: ValueType) -> np.dtype:
 
 def tuple_of(types: tuple[ValueType, ...]) -> type:
     """The struct that zipped items are: its fields are field_0, field_1, … [ITR-5]."""
-    return _struct_class("Zipped", tuple((f"field_{k}", t) for k, t in enumerate(types)))
+    return _struct_class(_ZIPPED, tuple((f"field_{k}", t) for k, t in enumerate(types)))

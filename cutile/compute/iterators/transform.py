@@ -44,7 +44,7 @@ class TransformIterator(IteratorBase):
         annotated = annotations_of(transform_op).get("return")
         t = _given(value_type if value_type is not None else annotated)
         if t is None:
-            t = result_of(op, inner.value_type).type
+            t = result_of(op, inner.value_type, argument="transform_op").type
         self._set(inner, op, t)
         self.reads, self.writes = is_input, not is_input
 
@@ -128,7 +128,9 @@ class TransformOutputIterator(TransformIterator):
         if t is None:
             raise ValueError("TransformOutputIterator needs the type of the values that it takes: annotate the "
                              "parameter of transform_op, or pass output_value_type=")
-        self._set(as_iterator(underlying), capturing(transform_op, "transform_op"), t)
+        inner, op = as_iterator(underlying), capturing(transform_op, "transform_op")
+        result_of(op, t, argument="transform_op", to=inner.value_type)
+        self._set(inner, op, t)
         self.reads = False
 
 

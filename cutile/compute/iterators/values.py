@@ -4,6 +4,7 @@ number in an int.
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -148,6 +149,8 @@ def type_of_value(value: Any) -> ValueType:
     """The type of a value of the host, as NumPy types it."""
     if isinstance(found := getattr(type(value), "value_type", None), Struct):
         return found
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return value_type(type(value))
     dtype = getattr(value, "dtype", None)
     return value_type(np.asarray(value).dtype if dtype is None else dtype)
 
