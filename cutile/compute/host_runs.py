@@ -63,6 +63,22 @@ def measure_runs(plan: Plan, keys: IteratorBase, outs: dict[str, IteratorBase], 
     return True
 
 
+def check_room(plan: Plan, outs: dict[str, IteratorBase]) -> None:
+    """In host memory, a check after launches that the outputs for keys and values had room for all runs. `outs`: these,
+    and one for the number of runs, which it reads if it is an array.
+    """
+    *some, (_, counter) = outs.items()
+    sizes = {name: size for name, it in some if (size := it.size()) is not None}
+    if plan.on_host and sizes and _takes(counter, Number(ct.int64)):
+        plan.call(lambda count: _check_sizes(sizes, int(count[0])), counter.state(1))
+
+
+def _check_sizes(sizes: dict[str, int], runs: int) -> None:
+    for name, size in sizes.items():
+        if size < runs:
+            raise TileValueError(f"argument `{name}` has {size} items, and {runs} are written")
+
+
 def _second(outs: dict[str, IteratorBase]) -> IteratorBase:
     return list(outs.values())[1]
 
@@ -102,14 +118,12 @@ def _launch(plan: Plan, keys: IteratorBase, outs: dict[str, IteratorBase], equal
     alike = plan.values(n, Number(bool_))
     if n > 1:
         BinaryTransform().plan(plan, keys, keys + 1, alike + 1, equal, n - 1)
-    sizes = {name: it.size() for name, it in list(outs.items())[:2]}
+    sizes = {name: size for name, it in list(outs.items())[:2] if (size := it.size()) is not None}
 
     def finish(alike: np.ndarray, keys: Any, keys_out: Any, counter: np.ndarray, source: Any, target: Any) -> None:
         alike[0] = False
         heads = np.flatnonzero(~alike)
-        for name, size in sizes.items():
-            if size is not None and size < len(heads):
-                raise TileValueError(f"argument `{name}` has {size} items, and {len(heads)} are written")
+        _check_sizes(sizes, len(heads))
         _move(keys, heads, keys_out)
         then(source, heads, target)
         counter[0] = len(heads)

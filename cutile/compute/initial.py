@@ -60,8 +60,11 @@ def initial_value(value: Any, name: str) -> Initial | None:
         return None
     if isinstance(value, ProxyValue):
         return Initial(value.value_type, value.state)
-    t = type_of_value(value)
-    return Initial(t, held(t, t.numbers(value)))
+    try:
+        t = type_of_value(value)
+        return Initial(t, held(t, t.numbers(value)))
+    except (TypeError, ValueError) as e:
+        raise type(e)(f"argument `{name}`: {e}") from None
 
 
 def ints(t: ValueType, there: bool) -> Any:

@@ -56,6 +56,14 @@ def check_result(found: ValueType, t: ValueType, argument: str, operands: Sequen
                             help=f"return {_kind(t)}")
 
 
+def check_stored(t: ValueType, **outs: Any) -> None:
+    """TypeError if items of a type cannot be stored in an output: an iterator, by the name of its argument."""
+    for argument, out in outs.items():
+        if out.kind[0] != "discard" and not converts(t, out.value_type):
+            raise TypeError(f"argument `{argument}` takes items of {out.value_type}, to which results, of {t}, do not "
+                            f"convert")
+
+
 def converts(t: ValueType, to: ValueType) -> bool:
     """Whether items of a type convert to another: numbers, structs of as many fields, and real numbers to complex ones.
     """

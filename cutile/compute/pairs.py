@@ -36,6 +36,11 @@ class SortOrder(enum.IntEnum):
     ASCENDING = 0
     DESCENDING = 1
 
+    @classmethod
+    def _missing_(cls, value: object) -> Any:
+        raise ValueError(f"argument `order`: {value!r:.100} is no SortOrder; pass SortOrder.ASCENDING or "
+                         f"SortOrder.DESCENDING")
+
 
 class DoubleBuffer:
     """Two buffers for a sort, which may overwrite both [RDX-5].

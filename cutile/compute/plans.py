@@ -265,6 +265,8 @@ def _read_slowly(storage: Any) -> tuple[tuple, Any]:
     values: list = []
     try:
         find_reader(type(storage))(storage, key, values)
+        if not isinstance(key[0], tuple):  # a number
+            raise TypeError
     except Exception:
         raise TypeError(f"argument `temp_storage`: expected an array or None, got {type(storage).__name__}") from None
     return key[0], values[0]

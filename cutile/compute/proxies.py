@@ -98,6 +98,6 @@ def _capability(given: Any) -> tuple[int, int]:
         return given  # type: ignore[return-value]
     text = str(given).removeprefix("sm_") if isinstance(given, int | str) and not isinstance(given, bool) else ""
     major, _, minor = text.partition(".") if "." in text else (text[:-1], "", text[-1:])
-    if not (major.isdecimal() and minor.isdecimal() and len(minor) == 1):
+    if not (major.isdecimal() and minor.isdecimal() and len(minor) == 1 and int(major) > 1):
         raise ValueError(f"compute_capability: {given!r} is no compute capability; write 90, (9, 0), '9.0' or '90'")
     return int(major), int(minor)

@@ -13,6 +13,7 @@ from cutile.compute.blocks import Combined, put_item, put_one
 from cutile.compute.initial import Initial, ints
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.values import constant_reader
+from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator
 from cutile.compute.plans import Plan
 from cutile.compute.proxies import capabilities
@@ -52,6 +53,11 @@ class Determinism(enum.IntEnum):
     NOT_GUARANTEED = 0
     RUN_TO_RUN = 1
     GPU_TO_GPU = 2
+
+    @classmethod
+    def _missing_(cls, value: object) -> Any:
+        raise ValueError(f"argument `determinism`: {value!r:.100} is no Determinism; pass "
+                         f"{', '.join(f'Determinism.{d.name}' for d in cls)}")
 
 
 def _total_type(op: Operator, t: ValueType) -> ValueType:
@@ -143,10 +149,14 @@ class Reduce(Algorithm):
     def check(self, d_in: IteratorBase, d_out: IteratorBase, op: Operator, h_init: Initial | None) -> None:
         t = d_in.value_type if h_init is None else h_init.type
         result_of(op, t, t, to=t)
+        check_stored(t, d_out=d_out)
 
     def plan(self, plan: Plan, items: IteratorBase, out: IteratorBase, op: Operator, n: int, initial: Initial | None
              ) -> None:
         check_count("num_items", n, d_in=items)
+        if out.size() == 0:
+            raise ValueError("argument `d_out` has 0 items, and 1 is needed")
+        self.check(items, out, op, initial)
         t, before = (items.value_type, ()) if initial is None else (initial.type, initial.state)
         if n == 0:
             if initial is not None:

@@ -15,6 +15,7 @@ from cutile.compute.blocks import put_one
 from cutile.compute.compaction import Begins, check_counter, nothing_kernel, predicate
 from cutile.compute.host_segments import InSegments
 from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator, OpKind
 from cutile.compute.overlaps import check_apart
 from cutile.compute.plans import Plan
@@ -127,12 +128,14 @@ class ReduceByKey(InSegments):
               d_out_values: IteratorBase, d_out_num_runs: IteratorBase, op: Operator, equal: Operator) -> None:
         check_counter("d_out_num_runs", d_out_num_runs, 1)
         result_of(op, d_in_values.value_type, d_in_values.value_type, to=d_in_values.value_type)
+        check_stored(d_in_keys.value_type, d_out_keys=d_out_keys)
+        check_stored(d_in_values.value_type, d_out_values=d_out_values)
         predicate("equal", equal, d_in_keys.value_type, d_in_keys.value_type)
 
     def plan(self, plan: Plan, keys: IteratorBase, values: IteratorBase, out_keys: IteratorBase,
              out_values: IteratorBase, counter: IteratorBase, op: Operator, n: int, equal: Operator) -> None:
         check_count("num_items", n, d_in_keys=keys, d_in_values=values)
-        check_counter("d_out_num_runs", counter, 1)
+        self.check(keys, values, out_keys, out_values, counter, op, equal)
         outs = {"d_out_keys": out_keys, "d_out_values": out_values, "d_out_num_runs": counter}
         check_apart(plan, outs, {"d_in_keys": keys, "d_in_values": values}, n)
         reduce_runs(plan, keys, values, outs, op, n, equal)
@@ -153,6 +156,7 @@ def reduce_runs(plan: Plan, keys: IteratorBase, values: IteratorBase, outs: dict
     pairs = _Pairs(keys, values, begins, (equal.key,), ct.int64 if is_wide(n, keys, values, *places) else ct.int32)
     ends = _Ends(pairs.value_type, keys, places, begins, (equal.key,))
     Scan((True,)).plan(plan, pairs, ends, _InRuns(op, t), None, n)
+    host_runs.check_room(plan, outs)
 
 
 def make_reduce_by_key(d_in_keys: Any, d_in_values: Any, d_out_keys: Any, d_out_values: Any, d_out_num_runs: Any,

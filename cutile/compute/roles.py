@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from operator import index
 from typing import Any, NamedTuple
@@ -98,7 +99,14 @@ def _read_operator(value: Any, key: list, roots: list) -> None:
 
 
 def _read_count(value: Any, key: list, roots: list) -> None:
-    key.append(value if type(value) is int else index(value))
+    key.append(value if type(value) is int else _integer(value))
+
+
+def _integer(value: Any) -> int:
+    """An enum or a truth value in the place of a count is a mistake, such as an order that an object has already."""
+    if isinstance(value, enum.Enum | bool):
+        raise TypeError
+    return index(value)
 
 
 def _count(value: Any, name: str) -> int:
@@ -106,7 +114,7 @@ def _count(value: Any, name: str) -> int:
     if value is None:
         raise TypeError(f"argument `{name}` is missing: it says how many items there are")
     try:
-        return index(value)
+        return _integer(value)
     except TypeError:
         raise TypeError(f"argument `{name}` must be an int, got {value!r:.100}") from None
 

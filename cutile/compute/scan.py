@@ -12,6 +12,7 @@ from cutile.compute import host_scan
 from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, position
 from cutile.compute.blocks import Combined, put_item, put_one
 from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
@@ -89,12 +90,14 @@ class Scan(Algorithm):
     def check(self, d_in: IteratorBase, d_out: IteratorBase, op: Operator, init_value: Any) -> None:
         t = d_in.value_type if init_value is None else init_value.type
         result_of(op, t, t, to=t)
+        check_stored(t, d_out=d_out)
 
     def plan(self, plan: Plan, items: IteratorBase, out: IteratorBase, op: Operator, begin: Any, n: int) -> None:
         inclusive, = self.options
         check_count("num_items", n, d_in=items, d_out=out)
         if begin is None and not inclusive:
             raise ValueError("argument `init_value`: an exclusive scan needs an initial value")
+        self.check(items, out, op, begin)
         t = items.value_type if begin is None else begin.type
         combine, size = Combined(op.function, t, result_of(op, t, t, to=t).loops), HOST_TILE if plan.on_host else TILE
         ufunc = ufunc_to_scan(op, t) if n and plan.on_host and (inclusive or host_scan.advances(out)) else None

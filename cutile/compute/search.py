@@ -79,7 +79,7 @@ class Search(Algorithm):
 
 def compared(op: Operator, argument: str, t: Any) -> None:
     """TypeError if an operator on items of type `t` gives no truth value."""
-    if not isinstance(result := result_of(op, t, t, argument="comp").type, Number):
+    if not isinstance(result := result_of(op, t, t, argument=argument).type, Number):
         raise TypeError(f"argument `{argument}`: expected a comparison, which gives a truth value, but it gives "
                         f"{result}")
 

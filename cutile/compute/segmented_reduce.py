@@ -18,6 +18,7 @@ from cutile.compute.blocks import Combined
 from cutile.compute.initial import Initial, ints
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ArrayIterator
+from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
@@ -137,6 +138,7 @@ class SegmentedReduce(host_segments.InSegments):
             if not isinstance(t, Number) or not info(t.dtype).integral:
                 raise TypeError(f"argument `{name}`: offsets are integers, not {t}")
         result_of(op, h_init.type, h_init.type, to=h_init.type)
+        check_stored(h_init.type, d_out=d_out)
 
     def samples(self) -> Iterator[list]:
         """Of each shape, a launch for whole tiles and one for the rest, also of segments that may be all alike."""

@@ -6,6 +6,7 @@ from typing import Any
 from cutile.compute.algorithm import Algorithm, check_count
 from cutile.compute.compaction import Predicate, Split, check_counter, compact, predicate
 from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator
 from cutile.compute.plans import Plan
 from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT
@@ -36,10 +37,12 @@ class Select(Algorithm):
     def check(self, d_in: IteratorBase, d_out: IteratorBase, d_num_selected_out: IteratorBase, cond: Operator) -> None:
         check_counter("d_num_selected_out", d_num_selected_out, 1)
         predicate("cond", cond, d_in.value_type)
+        check_stored(d_in.value_type, d_out=d_out)
 
     def plan(self, plan: Plan, items: IteratorBase, out: IteratorBase, count: IteratorBase, cond: Operator, n: int
              ) -> None:
         check_count("num_items", n, d_in=items)
+        self.check(items, out, count, cond)
         split = _Selected(items.reader(), out.writer(), predicate("cond", cond, items.value_type))
         compact(plan, ("select", cond.key), split, {"d_in": items}, {"d_out": out}, ("d_num_selected_out", count), n)
 

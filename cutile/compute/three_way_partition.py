@@ -6,6 +6,7 @@ from typing import Any
 from cutile.compute.algorithm import Algorithm, check_count
 from cutile.compute.compaction import Predicate, Split, check_counter, compact, predicate
 from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator
 from cutile.compute.plans import Plan
 from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT
@@ -53,10 +54,13 @@ class ThreeWayPartition(Algorithm):
         check_counter("d_num_selected_out", d_num_selected_out, 2)
         predicate("select_first_part_op", select_first_part_op, d_in.value_type)
         predicate("select_second_part_op", select_second_part_op, d_in.value_type)
+        check_stored(d_in.value_type, d_first_part_out=d_first_part_out, d_second_part_out=d_second_part_out,
+                     d_unselected_out=d_unselected_out)
 
     def plan(self, plan: Plan, items: IteratorBase, first: IteratorBase, second: IteratorBase, rest: IteratorBase,
              counts: IteratorBase, one: Operator, two: Operator, n: int) -> None:
         check_count("num_items", n, d_in=items)
+        self.check(items, first, second, rest, counts, one, two)
         outs = {"d_first_part_out": first, "d_second_part_out": second, "d_unselected_out": rest}
         split = _Parted(items.reader(), tuple(out.writer() for out in outs.values()),
                         predicate("select_first_part_op", one, items.value_type),

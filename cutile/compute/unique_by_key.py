@@ -7,6 +7,7 @@ from cutile.compute import host_runs
 from cutile.compute.algorithm import Algorithm, check_count
 from cutile.compute.compaction import Begins, Split, check_counter, compact, predicate
 from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator
 from cutile.compute.overlaps import check_apart
 from cutile.compute.plans import Plan
@@ -45,13 +46,15 @@ class UniqueByKey(Algorithm):
     def check(self, d_in_keys: IteratorBase, d_in_items: IteratorBase, d_out_keys: IteratorBase,
               d_out_items: IteratorBase, d_out_num_selected: IteratorBase, op: Operator) -> None:
         check_counter("d_out_num_selected", d_out_num_selected, 1)
+        check_stored(d_in_keys.value_type, d_out_keys=d_out_keys)
+        check_stored(d_in_items.value_type, d_out_items=d_out_items)
         predicate("op", op, d_in_keys.value_type, d_in_keys.value_type)
 
     def plan(self, plan: Plan, keys: IteratorBase, items: IteratorBase, out_keys: IteratorBase, out_items: IteratorBase,
              count: IteratorBase, op: Operator, n: int) -> None:
         check_count("num_items", n, d_in_keys=keys, d_in_items=items)
         outs = {"d_out_keys": out_keys, "d_out_items": out_items, "d_out_num_selected": count}
-        check_counter("d_out_num_selected", count, 1)
+        self.check(keys, items, out_keys, out_items, count, op)
         check_apart(plan, outs, {"d_in_keys": keys, "d_in_items": items}, n)
         equal = predicate("op", op, keys.value_type, keys.value_type)
         if host_runs.keep_first(plan, keys, items, outs, op, n):

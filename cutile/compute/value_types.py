@@ -51,8 +51,17 @@ class Number:
         return (self.dtype,)
 
     def numbers(self, value: Any) -> tuple:
-        """The numbers in a value of the host, as Python's. For the host."""
-        return (np.asarray(value).reshape(-1)[0].item() if not np.isscalar(value) else np.asarray(value).item(),)
+        """The numbers in a value of the host, as Python's: of an array the first one. For the host. TypeError for what
+        is no number, ValueError for an array without items.
+        """
+        found = np.asarray(value)
+        if found.size == 0:
+            raise ValueError("an array without items holds no value")
+        if found.size > 1 and not isinstance(value, np.ndarray):
+            raise TypeError(f"one value is needed, and {value!r:.100} holds {found.size}")
+        if found.dtype.kind in "OUSMmc" or found.dtype.names:
+            raise TypeError(f"{value!r:.100} is no number that converts to {self}")
+        return (found.reshape(-1)[0].item(),)
 
     def __str__(self) -> str:
         return self.dtype.name

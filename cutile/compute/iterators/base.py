@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from operator import index
 from typing import Annotated, Any
 
 import cutile as ct
@@ -116,8 +117,15 @@ class IteratorBase:
         """How many items there are; None if there is no end."""
         return min((s for c in self.children if (s := c.size()) is not None), default=None)
 
-    def __add__(self, k: int) -> IteratorBase:
+    def advanced(self, k: int) -> IteratorBase:
+        """The iterator k items further on."""
         raise NotImplementedError
+
+    def __add__(self, k: int) -> IteratorBase:
+        try:
+            return self.advanced(index(k))
+        except TypeError:
+            raise TypeError(f"an iterator is advanced by a number of items, an int, not by {k!r:.100}") from None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__} of {self.value_type}"
@@ -160,5 +168,5 @@ class Reversed(IteratorBase):
     def size(self) -> int | None:
         return None
 
-    def __add__(self, k: int) -> Reversed:
+    def advanced(self, k: int) -> Reversed:
         return type(self)(self.children[0], self.start - k)

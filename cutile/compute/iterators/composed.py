@@ -50,7 +50,7 @@ class ZipIterator(IteratorBase):
     def reversed(self) -> IteratorBase:
         return ZipIterator(*(c.reversed() for c in self.children))
 
-    def __add__(self, k: int) -> ZipIterator:
+    def advanced(self, k: int) -> ZipIterator:
         return ZipIterator(*(c + k for c in self.children))
 
 
@@ -107,7 +107,7 @@ class PermutationIterator(IteratorBase):
     def size(self) -> int | None:
         return self.children[1].size()
 
-    def __add__(self, k: int) -> PermutationIterator:
+    def advanced(self, k: int) -> PermutationIterator:
         return PermutationIterator(self.children[0], self.children[1] + k)
 
 

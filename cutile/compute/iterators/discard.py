@@ -50,5 +50,5 @@ class DiscardIterator(IteratorBase):
     def size(self) -> int | None:
         return None
 
-    def __add__(self, k: int) -> DiscardIterator:
+    def advanced(self, k: int) -> DiscardIterator:
         return self

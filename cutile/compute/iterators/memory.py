@@ -59,7 +59,7 @@ class ArrayIterator(IteratorBase):
     def size(self) -> int | None:
         return self.array.size - self.start
 
-    def __add__(self, k: int) -> ArrayIterator:
+    def advanced(self, k: int) -> ArrayIterator:
         return ArrayIterator(self.array, self.start + k)
 
 
@@ -107,7 +107,7 @@ class CacheModifiedInputIterator(ArrayIterator):
         self.modifier = modifier
         self.kind = ("cached", modifier, self.value_type)
 
-    def __add__(self, k: int) -> CacheModifiedInputIterator:
+    def advanced(self, k: int) -> CacheModifiedInputIterator:
         return CacheModifiedInputIterator(self.array, self.modifier, self.start + k)
 
 
@@ -127,7 +127,7 @@ class Stored(IteratorBase):
     def annotation(self, wide: bool) -> Any:
         return nested(self.value_type, [ARRAYS[wide]] * len(self._arrays), tuple_class=True)
 
-    def __add__(self, k: int) -> Stored:
+    def advanced(self, k: int) -> Stored:
         found = Stored(self.value_type, [a.advanced(k) for a in self._arrays])
         found.kind = self.kind
         return found

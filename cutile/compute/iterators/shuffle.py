@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import index
+
 import numpy as np
 
 import cutile as ct
@@ -29,6 +31,8 @@ def ShuffleIterator(num_items: int, seed: int = 0) -> IteratorBase:
     ------
     ValueError
         If there are no items.
+    TypeError
+        If an argument is no int.
 
     Examples
     --------
@@ -37,12 +41,16 @@ def ShuffleIterator(num_items: int, seed: int = 0) -> IteratorBase:
     >>> sorted(out.tolist())
     [0, 1, 2, 3, 4]
     """
-    n = int(num_items)
+    try:
+        n, seed = index(num_items), index(seed)
+    except TypeError:
+        raise TypeError(f"ShuffleIterator takes a number of items and a seed, both ints, not {num_items!r:.100} and "
+                        f"{seed!r:.100}") from None
     if n <= 0:
         raise ValueError(f"ShuffleIterator needs a positive number of items, got {n}")
     half = max(1, -(-(n - 1).bit_length() // 2))
     parts = CountingIterator(np.int64(0)), *(ConstantIterator(np.int64(bits_of(v % (1 << 64), ct.int64))) for v in (
-        n, half, int(seed)))
+        n, half, seed))
     return TransformIterator(ZipIterator(*parts), _shuffled)
 
 

@@ -43,8 +43,9 @@ class TransformIterator(IteratorBase):
         inner, op = as_iterator(underlying), capturing(transform_op, "transform_op")
         annotated = annotations_of(transform_op).get("return")
         t = _given(value_type if value_type is not None else annotated)
-        if t is None:
-            t = result_of(op, inner.value_type, argument="transform_op").type
+        if t is None or is_input:
+            found = result_of(op, inner.value_type, argument="transform_op", to=t)
+            t = found.type if t is None else t
         self._set(inner, op, t)
         self.reads, self.writes = is_input, not is_input
 
@@ -92,7 +93,7 @@ class TransformIterator(IteratorBase):
     def reversed(self) -> IteratorBase:
         return self._like(self.children[0].reversed())
 
-    def __add__(self, k: int) -> TransformIterator:
+    def advanced(self, k: int) -> TransformIterator:
         return self._like(self.children[0] + k)
 
 

@@ -25,10 +25,13 @@ INT64 = Annotated[int, ScalarAnnotation(ct.int64)]
 class _Value(IteratorBase):
     """What constant and counting iterators share: a value that travels in ints."""
 
-    def __init__(self, value: Any, t: ValueType):
-        self.value, self.value_type = value, t
-        self.numbers = t.numbers(value)
-        self._held = held(t, self.numbers)
+    def __init__(self, value: Any):
+        try:
+            self.value, self.value_type = value, type_of_value(value)
+            self.numbers = self.value_type.numbers(value)
+        except (TypeError, ValueError) as e:
+            raise type(e)(f"{type(self).__name__}: {e}") from None
+        self._held = held(self.value_type, self.numbers)
 
     def slots(self) -> Iterator[DeviceArray | Held]:
         yield from self._held
@@ -60,7 +63,7 @@ class ConstantIterator(_Value):
     writes = False
 
     def __init__(self, value: Any):
-        super().__init__(value, type_of_value(value))
+        super().__init__(value)
         self.kind = ("constant", self.value_type)
 
     def reader(self) -> Any:
@@ -72,7 +75,7 @@ class ConstantIterator(_Value):
     def size(self) -> int | None:
         return None
 
-    def __add__(self, k: int) -> ConstantIterator:
+    def advanced(self, k: int) -> ConstantIterator:
         return self
 
 
@@ -96,7 +99,7 @@ class CountingIterator(_Value):
     writes = False
 
     def __init__(self, start: Any):
-        super().__init__(start, type_of_value(start))
+        super().__init__(start)
         if not isinstance(self.value_type, Number):
             raise TypeError(f"CountingIterator counts numbers, not {self.value_type}")
         self.kind = ("counting", self.value_type)
@@ -114,7 +117,7 @@ class CountingIterator(_Value):
     def size(self) -> int | None:
         return None
 
-    def __add__(self, k: int) -> CountingIterator:
+    def advanced(self, k: int) -> CountingIterator:
         d = self.value_type.dtype
         start = self.numbers[0] + k
         if info(d).integral:
