@@ -44,7 +44,7 @@ def reduce_runs(plan: Plan, keys: IteratorBase, values: IteratorBase, outs: dict
         return False
 
     def fold(items: np.ndarray, heads: np.ndarray, to: np.ndarray) -> None:
-        to[:len(heads)] = quietly(ufunc.reduceat, items, heads)
+        to[:len(heads)] = quietly(ufunc.reduceat, items, heads, 0, items.dtype)
 
     _launch(plan, keys, outs, equal, n, fold, in_one_array(plan, values, t, n), out.state(None))
     return True

@@ -101,11 +101,11 @@ def _fold(ufunc: np.ufunc, dtype: DType) -> Callable:
 def _combined(ufunc: np.ufunc, values: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """The combination of each segment; none is empty."""
     if (start[1:] == end[:-1]).all():
-        return quietly(ufunc.reduceat, values[:end[-1]], start)
+        return quietly(ufunc.reduceat, values[:end[-1]], start, 0, values.dtype)
     if (end[:-1] == len(values)).any():  # `reduceat` takes each bound for an item, but the last one may be missing
         values = np.append(values, values[-1:])
     bounds = np.stack((start, end), 1).reshape(-1)[:-1 if end[-1] == len(values) else None]
-    return quietly(ufunc.reduceat, values[:max(bounds.max() + 1, end[-1])], bounds)[::2]
+    return quietly(ufunc.reduceat, values[:max(bounds.max() + 1, end[-1])], bounds, 0, values.dtype)[::2]
 
 
 def quietly(function: Callable, *args: Any) -> np.ndarray:
