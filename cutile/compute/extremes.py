@@ -1,4 +1,5 @@
-"""Operators that give the larger or smaller of two integers, however they say it: `a if a > b else b` is `max(a, b)`."""
+"""Operators that give the larger or smaller of two integers, however they say it: `a if a > b else b` is `max(a, b)`.
+"""
 
 from __future__ import annotations
 

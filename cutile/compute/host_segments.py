@@ -44,8 +44,7 @@ def ufunc_of_segments(op: Operator, t: ValueType) -> np.ufunc | None:
 
 
 def in_one_array(plan: Plan, items: IteratorBase, t: ValueType, n: int) -> Any:
-    """The state of an array of n items of a type: the user's, or one in temporary storage, to which a launch writes them.
-    """
+    """The state of an array of n items of a type: the user's, or one in temporary storage, which a launch fills."""
     if isinstance(items, ArrayIterator) and items.value_type == t:
         return items.state(n)
     stored = plan.values(n, t)

@@ -1,5 +1,5 @@
-"""run_length_encode: of each run of equal items the first one, and how many there are. It reduces a one for each item; in
-host memory it measures between the places where runs begin.
+"""run_length_encode: of each run of equal items the first one, and how many there are. It reduces a one for each item;
+in host memory it measures between the places where runs begin.
 """
 
 from typing import Any

@@ -114,8 +114,8 @@ class Struct:
     def __str__(self) -> str:
         if self.cls.__name__ == _ZIPPED:
             return f"({', '.join(map(str, self.parts))})"
-        fields = ", ".join(f"{f.name}: {part}" for f, part in zip(dataclasses.fields(self.cls), self.parts, strict=True))
-        return f"{self.cls.__name__}({fields})"
+        fields = zip(dataclasses.fields(self.cls), self.parts, strict=True)
+        return f"{self.cls.__name__}({', '.join(f'{f.name}: {part}' for f, part in fields)})"
 
 
 ValueType = Number | Struct
@@ -124,8 +124,8 @@ COMPLEX: dict[np.dtype, Struct] = {}  # the types of complex numbers, which comp
 
 
 def value_type(t: Any) -> ValueType:
-    """The type of items that a dtype of NumPy or cutile, or a class of `gpu_struct`, stands for; a dataclass is as a class of
-    `gpu_struct`. TypeError for others.
+    """The type of items that a dtype of NumPy or cutile, a class of `gpu_struct`, or a dataclass stands for. TypeError
+    for others.
     """
     if isinstance(t, Number | Struct):
         return t

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import cutile as ct
+from cutile import compute
 from cutile.compute.operators import operator
 from cutile.compute.results import result_of
 from cutile.compute.ufuncs import ufunc_to_reduce
 from cutile.compute.value_types import Number
-from cutile import compute
 
 
 def early(a, b):
@@ -34,7 +34,8 @@ def helped(a, b):
 FOUND = [(lambda a, b: a if a > b else b, "maximum"), (lambda a, b: b if a > b else a, "minimum"),
          (lambda a, b: a if a <= b else b, "minimum"), (lambda x, y: y if y < x else x, "minimum"), (early, "maximum"),
          (otherwise, "maximum"), (helped, "maximum"), (lambda a, b: a if not a < b else b, None),
-         (lambda a, b: a if a > 3 else b, ""), (lambda a, b: a if a > b else a, ""), (lambda a, b: a + b if a > b else b, ""),
+         (lambda a, b: a if a > 3 else b, ""),
+         (lambda a, b: a if a > b else a, ""), (lambda a, b: a + b if a > b else b, ""),
          (lambda a, b: a if a == b else b, ""), (lambda a, b: 3 if a > b else b, "")]
 
 

@@ -36,7 +36,7 @@ def called(monkeypatch):
     compute.clear_all_caches()
 
 
-def both(monkeypatch, call):
+def both(monkeypatch, call, *args):
     """What a call gives, by NumPy and by kernels alone."""
     found = []
     for on_host in (True, False):
@@ -44,7 +44,7 @@ def both(monkeypatch, call):
         with monkeypatch.context() as patch:
             if not on_host:
                 patch.setattr(Plan, "on_host", False)
-            found.append(call())
+            found.append(call(*args))
     return found
 
 
@@ -59,7 +59,7 @@ def reduced(keys, values, op, out_dtype=None):
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integers(dtype, kind, called, monkeypatch):
     for op in OPERATORS:
-        one, other = both(monkeypatch, lambda: reduced(runs_of(kind), numbers(dtype), op))
+        one, other = both(monkeypatch, reduced, runs_of(kind), numbers(dtype), op)
         assert one == other
     assert len(called) == len(OPERATORS)
 
@@ -69,16 +69,16 @@ def test_floats(dtype, called, monkeypatch):
     """Values whose sums are exact; NaN and infinities."""
     values = np.random.default_rng(1).integers(-9, 9, N).astype(dtype)
     values[[5, 90]], values[[40, 200]] = np.nan, np.inf
-    one, other = both(monkeypatch, lambda: reduced(runs_of("short"), values, OpKind.PLUS))
+    one, other = both(monkeypatch, reduced, runs_of("short"), values, OpKind.PLUS)
     assert one == other and len(called) == 1
 
 
 def test_other_types_of_outputs(called, monkeypatch):
     for values, dtype in ((numbers(np.int32), np.int64), (numbers(np.int64), np.uint8)):
-        one, other = both(monkeypatch, lambda: reduced(runs_of("short"), values, OpKind.PLUS, dtype))
+        one, other = both(monkeypatch, reduced, runs_of("short"), values, OpKind.PLUS, dtype)
         assert one == other
     assert len(called) == 2
-    one, other = both(monkeypatch, lambda: reduced(runs_of("short"), numbers(np.float32), OpKind.PLUS, np.int32))
+    one, other = both(monkeypatch, reduced, runs_of("short"), numbers(np.float32), OpKind.PLUS, np.int32)
     assert one == other and len(called) == 2  # astype of floats is the language's
 
 

@@ -97,7 +97,8 @@ def test_callables_without_lines():
 def test_structs_have_words():
     Point = compute.gpu_struct({"x": np.float32, "p": {"n": np.int8}}, "Point")
     points, numbers = np.zeros(3, Point.dtype), np.zeros(3)
-    with pytest.raises(TypeError, match=r"`d_out` takes items of float64, .* of AnonymousStruct\(x: float32, p: AnonymousStruct\(n: int8\)\)"):
+    words = r"`d_out` takes items of float64, .* of AnonymousStruct\(x: float32, p: AnonymousStruct\(n: int8\)\)"
+    with pytest.raises(TypeError, match=words):
         compute.select(points, numbers, COUNT, lambda p: p.x > 0, 3)
     with pytest.raises(TypeError, match="`d_out` takes items of AnonymousStruct.*, of float64"):
         compute.reduce_into(numbers, points, 3, OpKind.PLUS)
