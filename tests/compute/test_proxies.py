@@ -76,7 +76,7 @@ def test_names_of_cuda_compute():
         _ = algorithms.sort_all
     assert types.int32 == types.from_numpy_dtype(np.int32) and types.boolean == types.from_numpy_dtype(bool)
     pair = types.struct({"a": types.int8, "b": np.float32})
-    assert str(pair) == "AnonymousStruct" and len(pair.dtypes) == 2
+    assert str(pair) == "AnonymousStruct(a: int8, b: float32)" and len(pair.dtypes) == 2
     with pytest.raises(TileUnsupportedFeatureError, match="pointers are no items"):
         types.pointer(types.int32)
     raw = RawOp(ltoir=b"code", name="f")
