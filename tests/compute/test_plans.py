@@ -209,7 +209,7 @@ def test_roots_are_read_and_wrapped_in_one_order():
                         (INPUT, x.reshape(2, 3)),
                         (INPUT, ZipIterator(x, CountingIterator(3), compute.ReverseIterator(x))),
                         (INITIAL, np.array([[7, 8]])), (INITIAL, 2.5),
-                        (INITIAL, structs[0]), (INITIAL, (1, 2.0))):
+                        (INITIAL, structs[0]), (INITIAL, (2.5,))):
         roots = []
         role.read(value, [], roots)
         slots = list(role.wrap(value, "x").slots())
