@@ -55,10 +55,10 @@ def in_one_array(plan: Plan, items: IteratorBase, t: ValueType, n: int) -> Any:
 def reduce(plan: Plan, items: IteratorBase, out: IteratorBase, n: int, starts: IteratorBase, ends: IteratorBase,
            op: Operator, initial: Initial) -> bool:
     """Whether it put into the plan what reduces n segments. If not, it put there a check that segments lie within the
-    items.
+    items; the sanitizer checks it by itself.
     """
     size, t = items.size(), initial.type
-    if size is None:
+    if size is None or settings.get("SANITIZE"):
         return False
     bounds = [in_one_array(plan, it, Number(int64), n) for it in (starts, ends)]
     plan.call(_check(size), *bounds)
