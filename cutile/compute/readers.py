@@ -26,14 +26,13 @@ from cutile.dtypes import DType
 class Place:
     """Tile number `i` of `size` items, of `n` items in all. Positions have the dtype of `n`.
 
-    `whole`: all its items are there. `inside`: and arrays have them, so that no bounds need be checked.
+    `whole`: all its items are there.
     """
 
     i: Any
     size: int
     n: Any
     whole: bool
-    inside: bool = False
 
     def index(self):
         """The positions of the items."""
@@ -57,13 +56,13 @@ class Elements:
 
     def tile(self, state, place):
         return ct.load(state, (place.i,), (place.size,), padding_mode=ct.PaddingMode.ZERO,
-                       check_bounds=not place.inside, allow_tma=False if self.dtype in BYTES else None)
+                       allow_tma=False if self.dtype in BYTES else None)
 
     def at(self, state, index, mask, inside=False):
         return ct.gather(state, index, mask=mask, check_bounds=not inside)
 
     def put(self, state, place, value):
-        ct.store(state, (place.i,), ct.astype(value, self.dtype), check_bounds=not place.inside)
+        ct.store(state, (place.i,), ct.astype(value, self.dtype))
 
     def put_at(self, state, index, value, mask):
         ct.scatter(state, index, ct.astype(value, self.dtype), mask=mask)

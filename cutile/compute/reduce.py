@@ -85,9 +85,9 @@ def _kernel(items: IteratorBase, out: IteratorBase, combine: Combined, t: ValueT
                      n: position(wide), size: ct.Constant[int]):
         block, blocks = ct.bid(0), ct.num_blocks(0)
         full = ct.astype(n // size, ct.int32)
-        total = tile(source, Place(block, size, n, True, True))
+        total = tile(source, Place(block, size, n, True))
         for i in range(block + blocks, full, blocks):
-            total = combine(total, tile(source, Place(i, size, n, True, True)))
+            total = combine(total, tile(source, Place(i, size, n, True)))
         if n % size != 0 and block == full % blocks:
             place = Place(full, size, n, False)
             more, there = tile(source, place), place.mask()

@@ -79,11 +79,11 @@ def _kernel(items: IteratorBase, out: IteratorBase, starts: IteratorBase, ends: 
     def reduce_segments(source: items.annotation(wide), target: out.annotation(wide), begins: starts.annotation(wide),
                         finishes: ends.annotation(wide), before: ints(t, True), n: position(wide), block: int,
                         rows: ct.Constant[int], lanes: ct.Constant[int], each: ct.Constant[int],
-                        alike: ct.Constant[int], whole: ct.Constant[bool]):
-        place = Place(ct.bid(0) + block, rows, n, whole, whole)
+                        alike: ct.Constant[int], whole: ct.Constant[bool], later: ct.Constant[bool]):
+        place = Place(ct.bid(0) + block if later else ct.bid(0), rows, n, whole)
         value = t.filled(begin.value(before), (rows,))
         if alike:
-            tile = t.cast(reader.tile(source, Place(place.i, ct.static_eval(rows * alike), n, True, True)))
+            tile = t.cast(reader.tile(source, Place(place.i, ct.static_eval(rows * alike), n, True)))
         start = ct.astype(first.tile(begins, place), n.dtype)
         size = ct.astype(last.tile(finishes, place), n.dtype) - start
         size = ct.maximum(size if whole else ct.where(place.mask(), size, 0), 0)
@@ -143,9 +143,9 @@ class SegmentedReduce(host_segments.InSegments):
     def samples(self) -> Iterator[list]:
         """Of each shape, a launch for whole tiles and one for the rest, also of segments that may be all alike."""
         for k in range(LONG.bit_length()):
-            for size in (MANY << k, (MANY << k) + 1, WIDE):
-                made = {name: on_some_gpu(x, size if name == "d_in" else MANY) for name, x in self._operands.items()}
-                counts = {"num_segments": MANY, "max_segment_size": 1 << k}
+            for many, size in ((MANY, MANY << k), (MANY, (MANY << k) + 1), (MANY, WIDE), (WIDE - 1, (WIDE - 1) << k)):
+                made = {name: on_some_gpu(x, size if name == "d_in" else many) for name, x in self._operands.items()}
+                counts = {"num_segments": many, "max_segment_size": 1 << k}
                 yield [counts.get(name, made.get(name)) for name in self.takes]
 
     def plan(self, plan: Plan, items: IteratorBase, out: IteratorBase, n: int, starts: IteratorBase,
@@ -174,7 +174,7 @@ class SegmentedReduce(host_segments.InSegments):
 
         def reduce(blocks: int, first: int, alike: int, whole: bool) -> None:
             plan.launch(blocks, kernel, items.state(None), out.state(n), starts.state(n), ends.state(n), initial.state,
-                        n, first, shape.rows, shape.lanes, shape.each, alike, whole)
+                        n, first, shape.rows, shape.lanes, shape.each, alike, whole, not whole or first > 0)
 
         full, rest = divmod(n, shape.rows)
         for first in range(0, full, BLOCKS):

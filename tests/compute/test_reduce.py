@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from fractions import Fraction
 
@@ -11,10 +10,7 @@ import pytest
 
 from cutile import compute
 from cutile.compute import Determinism, OpKind
-from cutile.compute.readers import Elements
 from cutile.compute.reduce import BLOCKS, HOST_TILE, TILE
-from tests.gpu.arrays import Cuda
-from tests.gpu.fake_driver import installed
 
 SIZES = [1, 2, 3, 1000, TILE - 1, TILE, TILE + 1, 2 * TILE + 5, HOST_TILE - 1, HOST_TILE + 1,
          200_003]
@@ -60,17 +56,6 @@ def test_short_integers_wrap(dtype):
             compute.reduce_into(items.astype(np.int64) + 512 * 65536, o, len(x), op, dtype(3) if init is None else init,
                                 determinism=Determinism.GPU_TO_GPU)
             assert o[0] == f.reduce(np.concatenate([[dtype(3)], items]), dtype=dtype), "converted before"
-
-
-def test_whole_tiles_are_loaded_without_checks(monkeypatch):
-    """Already by the code of the first call; only the tile behind them has checks."""
-    fake = installed(monkeypatch)
-    compute.clear_all_caches()
-    line = inspect.getsourcelines(Elements.tile)[1] + 1
-    for n in (100_000, 1 << 20):
-        compute.reduce_into(Cuda(np.zeros(n, np.float32)), Cuda(np.zeros(1, np.float32)), n, OpKind.PLUS)
-    assert len(fake.unchecked_lines) >= 2 and all(line in found for found in fake.unchecked_lines.values())
-    compute.clear_all_caches()
 
 
 def test_an_operator_with_a_loop():

@@ -155,13 +155,13 @@ def test_samples_have_all_kernels():
     def constants(operands):
         plan = Plan(operands)
         made.plan(plan, *operands)
-        return {(k, *args[-5:]) for k, args in plan.launches()}
+        return {(k, *args[-6:]) for k, args in plan.launches()}
     x, i, o = np.zeros(4, np.float32), np.zeros(4, np.int32), np.zeros(4, np.float32)
     made = compute.make_segmented_reduce(x, o, i, i, OpKind.PLUS, np.float32(0))
     known = {found for operands in made.samples() for found in constants(operands)}
     assert len(known) > 20
     for length in (1, 2, 3, 8, 15, 16, 31, 64, 100, 128, 129, 256, 1000, 4095, 4096, 100_000):
-        for n in (1, 3, 100, 5000):
+        for n in (1, 3, 100, 5000, (1 << 30) // length, (1 << 31) - 1):
             for more in (0, 1):
                 made_of = {name: on_some_gpu(x, n * length + more if name == "d_in" else n)
                            for name, x in made._operands.items()}
