@@ -10,7 +10,7 @@ import pytest
 
 import cutile as ct
 from cutile import compute
-from cutile.compute import CountingIterator, OpKind
+from cutile.compute import CountingIterator, OpKind, host_segments
 from cutile.compute import segmented_reduce as one_shot
 from cutile.compute.algorithm import on_some_gpu
 from cutile.compute.plans import Plan
@@ -76,9 +76,18 @@ def offsets_of(kind, segments, length, rng):
     return np.concatenate([[0], cuts]), np.concatenate([cuts, [n]])
 
 
+@pytest.fixture
+def kernel(monkeypatch):
+    """Whatever the operator is, the kernel of a GPU runs, and no function of NumPy."""
+    compute.clear_all_caches()
+    monkeypatch.setattr(host_segments, "reduce", lambda *args: False)
+    yield
+    compute.clear_all_caches()
+
+
 @pytest.mark.parametrize("kind", ["alike", "backwards", "one is shorter", "moved by one", "any"])
 @pytest.mark.parametrize("length", deep_but([1, 2, 4, 7, 16, 64, 128, 256], 2, 7, 16))
-def test_segments_that_may_be_alike(kind, length):
+def test_segments_that_may_be_alike(kind, length, kernel):
     """Results do not depend on whether the offsets are those of segments of one length."""
     rng = np.random.default_rng(length)
     segments = 2 * segmented_reduce._shape_alike(max(length, 2)).rows + 3
@@ -92,7 +101,7 @@ def test_segments_that_may_be_alike(kind, length):
 
 
 @pytest.mark.parametrize("mean", deep_but([1, 3, 5, 9, 20, 40, 70, 300, 700, 2000, 20000], 3, 20, 300, 20000))
-def test_lengths_of_segments(mean):
+def test_lengths_of_segments(mean, kernel):
     rng = np.random.default_rng(mean)
     segments = 3 if mean > 1000 else segmented_reduce._shape(mean).rows + 3
     sizes = rng.integers(0, 2 * mean + 1, segments)
@@ -108,7 +117,7 @@ def test_lengths_of_segments(mean):
 
 
 @pytest.mark.parametrize("length", [3, 8, 100])
-def test_lanes_without_items_change_nothing(length):
+def test_lanes_without_items_change_nothing(length, kernel):
     """Neither the sign of a zero nor NaN [SEG-1]."""
     segments = 40
     offsets = np.arange(segments + 1) * length - np.arange(segments + 1) % 2  # of two lengths
@@ -124,7 +133,7 @@ def test_lanes_without_items_change_nothing(length):
     assert (o == 2).all()
 
 
-def test_an_iterator_reads_each_item_once():
+def test_an_iterator_reads_each_item_once(kernel):
     """Nor does it read items that are in no segment."""
     seen = np.zeros(64, np.int32)
 
@@ -140,7 +149,7 @@ def test_an_iterator_reads_each_item_once():
         assert seen.tolist() == [1, 1, 1, 0] * 16
 
 
-def test_the_sanitizer_reports_offsets_beyond_the_items():
+def test_the_sanitizer_reports_offsets_beyond_the_items(kernel):
     x, o = np.arange(20.0), np.zeros(3)
     for starts, ends in (([0, 8, 16], [8, 16, 21]), ([0, -1, 16], [8, 16, 20]), ([0, 10, 30], [10, 20, 31])):
         with ct.sanitize("all"), pytest.raises(ct.TileSanitizerError, match="bounds: gather.*shape .20,"):
