@@ -32,7 +32,6 @@ TESTED_ELSEWHERE = {
     "compute/iterators/transform": ("compute/test_iterators.py", "they are inputs and outputs among others"),
     "compute/algorithm": ("compute/test_reduce.py", "an algorithm shows what all share"),
     "compute/initial": ("compute/test_scan.py", "scans take initial values of the host and of GPU memory"),
-    "compute/overlaps": ("compute/test_compaction.py", "outputs that share memory are refused"),
     "compute/roles": ("compute/test_plans.py", "plans are found by what roles read"),
     "compute/steps": ("compute/test_plans.py", "plans are made of them"),
     "runtime/ahead": ("compute/test_ahead.py", "objects of algorithms are compiled ahead"),

@@ -21,44 +21,70 @@ def check_apart(plan: Plan, written: dict[str, IteratorBase], read: dict[str, It
     """Each call of a plan begins with a check that the first n items of operands that are written share no memory with
     another operand's.
     """
+    plan.apart(*_named_lines(written, read, n))
+
+
+def check_in_place(plan: Plan, written: dict[str, IteratorBase], read: dict[str, IteratorBase], n: int) -> None:
+    """The same for algorithms that may write each item where it was read: item i of an output may be item i of an
+    input.
+    """
+    plan.apart(*_named_lines(written, read, n), in_place=True)
+
+
+def _named_lines(written: dict[str, IteratorBase], read: dict[str, IteratorBase], n: int) -> tuple[list[Line], int]:
+    """Where operands lie, and how many of these lines are written, which come first."""
     lines = [[Line(name, *found) for name, it in group.items() for found in _lines(it, n)] for group in (written, read)]
-    plan.apart([*lines[0], *lines[1]], len(lines[0]))
+    return [*lines[0], *lines[1]], len(lines[0])
 
 
-def _lines(it: IteratorBase, n: int | None) -> Iterator[tuple[DeviceArray, int, int]]:
-    """Where the first n items lie, or all that there are: arrays, from which byte on, and how many items."""
+def _lines(it: IteratorBase, n: int | None) -> Iterator[tuple[DeviceArray, int, int, bool]]:
+    """Where the first n items lie, or all that there are: arrays, from which byte on, how many items, and whether item
+    i of the operand is item i of the array.
+    """
     if isinstance(it, ArrayIterator):
-        yield it.array, it.start * it.array.stride, it.size() if n is None else min(n, it.size())
+        size = it.size() if n is None else min(n, it.size())
+        yield it.array, it.start * it.array.stride, size, n is not None
     for c in it.children:
         yield from _lines(c, n if it.in_order else None)
 
 
 class Line(NamedTuple):
-    """Items of an argument: `size` of them in an array, from byte `start` of it on."""
+    """Items of an argument: `size` of them in an array, from byte `start` of it on; item i of the argument is the ith
+    of these, if they are `in_order`.
+    """
 
     argument: str
     array: DeviceArray
     start: int
     size: int
+    in_order: bool
+
+    def is_like(self, other: Line) -> bool:
+        """Whether item i of both arguments is one item, if they begin at one address."""
+        return (self.in_order and other.in_order and self.array.stride == other.array.stride
+                and self.array.itemsize == other.array.itemsize)
 
 
 class Apart:
     """A check that lines of memory share none.
 
-    `pairs`: two arguments, their roots, and what `shared` gives.
+    pairs    two arguments, their roots, whether they may be in one place, and what `shared` gives
+    how      in what way they may not share memory
     """
 
-    __slots__ = ("_pairs",)
+    __slots__ = ("_how", "_pairs")
 
-    def __init__(self, pairs: list[tuple]):
-        self._pairs = pairs
+    def __init__(self, pairs: list[tuple], how: str):
+        self._pairs, self._how = pairs, how
 
     def run(self, roots: list, alignment: int, stream: Any) -> None:
-        for one, other, i, j, moved, low, high, step, item, last in self._pairs:
+        for one, other, i, j, alike, moved, low, high, step, item, last in self._pairs:
             a, b = roots[i], roots[j]
             between = (b if type(b) is int else _address(b)) - (a if type(a) is int else _address(a)) + moved
-            if low < between < high and not (step and item <= between % step <= last):
-                raise ValueError(f"arguments `{one}` and `{other}` share memory; pass another array as `{one}`")
+            if low < between < high and not (step and item <= between % step <= last) and not (
+                    alike and between == 0):
+                raise ValueError(f"arguments `{one}` and `{other}` share memory{self._how}; pass another array as "
+                                 f"`{one}`")
 
 
 def _address(a: np.ndarray) -> int:

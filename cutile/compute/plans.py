@@ -105,15 +105,17 @@ class Plan:
         """Where arrays on a GPU lie: in which root, from which byte on."""
         return [(x.root, x.piece.moved) for x in self._template(tuple(arrays))]
 
-    def apart(self, lines: Sequence[Line], many: int) -> None:
+    def apart(self, lines: Sequence[Line], many: int, in_place: bool = False) -> None:
         """What is checked before the launches: that of the lines of memory, the first `many`, which are written, share
-        none with any other. ValueError, which names both.
+        none with any other, or, `in_place`, are alike. ValueError, which names both.
         """
-        pairs = [(a, b, *shared(a, b)) for k, a in enumerate(lines[:many]) for b in lines[k + 1:]
+        pairs = [(a, b, in_place and a.is_like(b), *shared(a, b))
+                 for k, a in enumerate(lines[:many]) for b in lines[k + 1:]
                  if a.argument != b.argument and a.size > 0 and b.size > 0]
         if pairs:
             self._steps.append(Apart([(a.argument, b.argument, self._positions[id(a.array)],
-                                        self._positions[id(b.array)], *rest) for a, b, *rest in pairs]))
+                                       self._positions[id(b.array)], *rest) for a, b, *rest in pairs],
+                                     ", and not item for item" if in_place else ""))
 
     def _find_captured(self, operands: Sequence[Any]) -> dict[Hidden, Any]:
         """What stands for the arrays that operators capture, with the states of the arrays."""

@@ -14,6 +14,7 @@ from cutile.compute.blocks import Combined, put_item, put_one
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator
+from cutile.compute.overlaps import check_in_place
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 from cutile.compute.results import result_of
@@ -98,6 +99,7 @@ class Scan(Algorithm):
         if begin is None and not inclusive:
             raise ValueError("argument `init_value`: an exclusive scan needs an initial value")
         self.check(items, out, op, begin)
+        check_in_place(plan, {"d_out": out}, {"d_in": items}, n)
         t = items.value_type if begin is None else begin.type
         combine, size = Combined(op.function, t, result_of(op, t, t, to=t).loops), HOST_TILE if plan.on_host else TILE
         ufunc = ufunc_to_scan(op, t) if n and plan.on_host and (inclusive or host_scan.advances(out)) else None

@@ -7,6 +7,7 @@ import cutile as ct
 from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, position
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operators import Operator
+from cutile.compute.overlaps import check_in_place
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 from cutile.compute.results import result_of
@@ -42,6 +43,8 @@ class _Transform(Algorithm):
         result_of(f, *(it.value_type for it in inputs), to=out.value_type)
         if check_count("num_items", n, **counted) == 0:
             return
+        *names, name = counted
+        check_in_place(plan, {name: out}, {k: counted[k] for k in names}, n)
         wide = is_wide(n, *inputs, out)
         kernel = kernels_for(("transform", *(i.kind for i in inputs), out.kind, f.key, wide), _kernel, tuple(inputs),
                              out, f, wide)
@@ -151,7 +154,7 @@ def unary_transform(d_in: Any, d_out: Any, op: Any, num_items: int, stream: Any 
     d_in : array or iterator
         The items.
     d_out : array or iterator
-        Takes the results, converted to its type as by `astype`. It may be the input.
+        Takes the results, converted to its type as by `astype`. It may be an input, but not overlap with one otherwise.
     op : callable or OpKind
         A function of items; arrays that it captures are read when it runs, and may be updated by atomics.
     num_items : int
@@ -164,7 +167,7 @@ def unary_transform(d_in: Any, d_out: Any, op: Any, num_items: int, stream: Any 
     TypeError
         If an argument is of a kind that it cannot be, or an output is read-only.
     ValueError
-        If `num_items` is negative, or more than an array has.
+        If `num_items` is negative, or more than an array has, or the output overlaps with an input in other places.
 
     Notes
     -----
@@ -188,7 +191,7 @@ def binary_transform(d_in1: Any, d_in2: Any, d_out: Any, op: Any, num_items: int
     d_in1, d_in2 : array or iterator
         The items.
     d_out : array or iterator
-        Takes the results, converted to its type as by `astype`. It may be the input.
+        Takes the results, converted to its type as by `astype`. It may be an input, but not overlap with one otherwise.
     op : callable or OpKind
         A function of items; arrays that it captures are read when it runs, and may be updated by atomics.
     num_items : int
@@ -201,7 +204,7 @@ def binary_transform(d_in1: Any, d_in2: Any, d_out: Any, op: Any, num_items: int
     TypeError
         If an argument is of a kind that it cannot be, or an output is read-only.
     ValueError
-        If `num_items` is negative, or more than an array has.
+        If `num_items` is negative, or more than an array has, or the output overlaps with an input in other places.
 
     Notes
     -----

@@ -137,5 +137,3 @@ def test_in_place_under_the_sanitizer():
     with ct.sanitize("all"):
         compute.inclusive_scan(x, x, OpKind.PLUS, None, len(x))
     assert np.array_equal(x, wanted)
-    with ct.sanitize("all"), pytest.raises(ct.TileSanitizerError, match="alias"):
-        compute.inclusive_scan(x[1:], x[:-1], OpKind.PLUS, None, len(x) - 1)
