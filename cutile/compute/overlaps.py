@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cutile.compute.arrays import DeviceArray
-from cutile.compute.iterators.base import IteratorBase
+from cutile.compute.iterators.base import IteratorBase, Reversed
 from cutile.compute.iterators.memory import ArrayIterator
 from cutile.errors import TileUnsupportedFeatureError
 
@@ -33,35 +33,39 @@ def check_in_place(plan: Plan, written: dict[str, IteratorBase], read: dict[str,
 
 def _named_lines(written: dict[str, IteratorBase], read: dict[str, IteratorBase], n: int) -> tuple[list[Line], int]:
     """Where operands lie, and how many of these lines are written, which come first."""
-    lines = [[Line(name, *found) for name, it in group.items() for found in _lines(it, n)] for group in (written, read)]
-    return [*lines[0], *lines[1]], len(lines[0])
+    lines = [line for group in (written, read) for name, it in group.items()
+             for line in _lines(name, it, n, (), group is written)]
+    lines.sort(key=lambda line: not line.written)
+    return lines, sum(line.written for line in lines)
 
 
-def _lines(it: IteratorBase, n: int | None) -> Iterator[tuple[DeviceArray, int, int, bool]]:
-    """Where the first n items lie, or all that there are: arrays, from which byte on, how many items, and whether item
-    i of the operand is item i of the array.
-    """
+def _lines(argument: str, it: IteratorBase, n: int | None, order: tuple | None, written: bool) -> Iterator[Line]:
+    """Where the first n items lie, or all that there are."""
     if isinstance(it, ArrayIterator):
         size = it.size() if n is None else min(n, it.size())
-        yield it.array, it.start * it.array.stride, size, n is not None
+        yield Line(argument, it.array, it.start * it.array.stride, size, order, written)
+    if not it.in_order:
+        n, order = None, (*order, it.start) if isinstance(it, Reversed) and order is not None else None
     for c in it.children:
-        yield from _lines(c, n if it.in_order else None)
+        yield from _lines(argument, c, n, order, written and c in it.targets())
 
 
 class Line(NamedTuple):
-    """Items of an argument: `size` of them in an array, from byte `start` of it on; item i of the argument is the ith
-    of these, if they are `in_order`.
+    """Items of an argument: `size` of them in an array, from byte `start` of it on.
+
+    `order`: what says which of these is item i of the argument; () for the ith, None if nothing but the run does.
     """
 
     argument: str
     array: DeviceArray
     start: int
     size: int
-    in_order: bool
+    order: tuple | None
+    written: bool
 
     def is_like(self, other: Line) -> bool:
         """Whether item i of both arguments is one item, if they begin at one address."""
-        return (self.in_order and other.in_order and self.array.stride == other.array.stride
+        return (self.order is not None and self.order == other.order and self.array.stride == other.array.stride
                 and self.array.itemsize == other.array.itemsize)
 
 

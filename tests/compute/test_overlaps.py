@@ -70,6 +70,24 @@ def test_an_input_in_another_order_is_no_input_in_place(call):
         call(compute.PermutationIterator(x, np.arange(9)[::-1].copy()), x, 9)
 
 
+def test_backwards_in_place(call, right):
+    x = np.arange(N)[::-1].copy()
+    call(compute.ReverseIterator(x), compute.ReverseIterator(x), N)
+    assert (x[::-1] == right).all()
+    with pytest.raises(ValueError, match="share memory, and not item for item"):
+        call(x, compute.ReverseIterator(x), N)
+    with pytest.raises(ValueError, match="share memory, and not item for item"):
+        call(compute.ReverseIterator(x[:9]), compute.ReverseIterator(x[:8]), 8)
+
+
+def test_indices_of_an_output_are_read(call, right):
+    x, y = np.arange(N), np.zeros(N, np.int64)
+    call(x, compute.PermutationIterator(y, x), N)
+    assert (y == right).all()
+    with pytest.raises(ValueError, match="share memory"):
+        call(compute.PermutationIterator(y, x), x, N)
+
+
 def test_the_bytes_of_another_dtype_are_not_in_place(call):
     x = np.zeros(18, np.int32)
     with pytest.raises(ValueError, match="share memory"):

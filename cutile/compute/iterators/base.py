@@ -54,6 +54,10 @@ class IteratorBase:
     in_order = True  # its item i is made of item i of each child
     _signature: tuple[tuple, list] | None = None
 
+    def targets(self) -> tuple[IteratorBase, ...]:
+        """The children that are written to where it is an output."""
+        return self.children
+
     def signature(self) -> tuple[tuple, list]:
         """What launches depend on, and what differs between calls with equal ones: addresses, arrays and numbers."""
         found = self._signature

@@ -89,6 +89,9 @@ class PermutationIterator(IteratorBase):
         self.kind = ("permutation", *(c.kind for c in self.children))
         self.reads, self.writes = self.children[0].reads, self.children[0].writes
 
+    def targets(self) -> tuple[IteratorBase, ...]:
+        return self.children[:1]
+
     def reader(self) -> Any:
         return readers.Permuted(self.children[0].reader(), self.children[1].reader())
 
