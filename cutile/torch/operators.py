@@ -177,6 +177,8 @@ def _defined(name: str, function: TileFunction, formula: gradients.Formula | Non
     operator.function, operator.newer, operator.__name__ = function, None, function.__name__
     operator.written = frozenset(written)
     operator.tensors = [is_tensor(function, n) for n in function.parameters]
+    operator.arrays = [tensor or function.specs[n].list is not None
+                       for n, tensor in zip(function.parameters, operator.tensors)]
     positional = all(p.kind is not p.KEYWORD_ONLY for p in function.parameters.values())
     fast = (lambda *args: function.plain(*args)) if positional and not (written or function.computed) else (
         results.run(function))
@@ -228,12 +230,13 @@ class _Operator(torch.library.CustomOpDef):
     direct: Callable | None  # the function; None where PyTorch was told of another one, or of a conversion
     newer: _Operator | None  # what was made under the same name later
     tensors: list[bool]  # which parameters are tensors
+    arrays: list[bool]  # which are tensors or lists of tensors
     written: frozenset[str]  # the parameters that its schema says are written
 
     def __call__(self, *args, **kwargs):
         if torch.compiler.is_compiling():
             return _in_graph(self, args, kwargs)
-        if self.direct is None or kwargs or _watched() or not _untracked_tensors(compress(args, self.tensors)):
+        if self.direct is None or kwargs or _watched() or not _untracked_tensors(compress(args, self.arrays)):
             return self._dispatched(args, kwargs)
         try:
             return self.direct(*args)
@@ -383,7 +386,7 @@ _grad_mode = torch.is_grad_enabled
 
 
 def _untracked_tensors(values: Iterable[Any]) -> bool:
-    """Whether all are tensors that autograd does not follow. Each call asks, so what loops over them is C code."""
+    """Whether all are tensors, and no lists, that autograd does not follow. Each call asks: C code loops over them."""
     tensors = tuple(values)
     return _TENSORS.issuperset(map(type, tensors)) and not (_grad_mode() and torch._C._any_requires_grad(*tensors))
 
