@@ -22,6 +22,8 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from function_calls import of_1, of_3, of_8
+
 import cutile as ct
 import cutile.torch
 
@@ -29,22 +31,6 @@ ROUNDS, CALLS = 15, 200  # calls of a round stay below the length of the driver'
 TILE, ITEMS = 1024, 2**23  # two float32 tensors read and one written, 100 MB: about 23 us of an H200
 REPEATED = 8
 HOST = "{:>6}  {:>9} {:>9}  {:>9} {:>9} {:>11}   {:>8} {:>8}"
-
-
-@ct.kernel
-def of_1(a: ct.Array["N"], y):
-    ct.store(y, 0, ct.load(a, 0, 16))
-
-
-@ct.kernel
-def of_3(a: ct.Array["N"], b: ct.Array["N"], c: ct.Array["N"], y):
-    ct.store(y, 0, ct.load(a, 0, 16))
-
-
-@ct.kernel
-def of_8(a: ct.Array["N"], b: ct.Array["N"], c: ct.Array["N"], d: ct.Array["N"], e: ct.Array["N"], f: ct.Array["N"],
-         g: ct.Array["N"], h: ct.Array["N"], y):
-    ct.store(y, 0, ct.load(a, 0, 16))
 
 
 @ct.kernel
