@@ -179,6 +179,7 @@ def _defined(name: str, function: TileFunction, formula: gradients.Formula | Non
     operator.tensors = [is_tensor(function, n) for n in function.parameters]
     operator.arrays = [tensor or function.specs[n].list is not None
                        for n, tensor in zip(function.parameters, operator.tensors)]
+    operator.numbers = [not array for array in operator.arrays]
     positional = all(p.kind is not p.KEYWORD_ONLY for p in function.parameters.values())
     fast = (lambda *args: function.plain(*args)) if positional and not (written or function.computed) else (
         results.run(function))
@@ -231,12 +232,15 @@ class _Operator(torch.library.CustomOpDef):
     newer: _Operator | None  # what was made under the same name later
     tensors: list[bool]  # which parameters are tensors
     arrays: list[bool]  # which are tensors or lists of tensors
+    numbers: list[bool]  # which are neither
     written: frozenset[str]  # the parameters that its schema says are written
 
     def __call__(self, *args, **kwargs):
         if torch.compiler.is_compiling():
             return _in_graph(self, args, kwargs)
-        if self.direct is None or kwargs or _watched() or not _untracked_tensors(compress(args, self.arrays)):
+        if self.direct is None or kwargs or _watched() or not (
+                _untracked_tensors(tuple(compress(args, self.arrays)))
+                and _NUMBERS.issuperset(map(type, compress(args, self.numbers)))):
             return self._dispatched(args, kwargs)
         try:
             return self.direct(*args)
@@ -385,13 +389,13 @@ _tracer, _profiled = torch._C._get_tracing_state, torch.autograd._profiler_enabl
 _grad_mode = torch.is_grad_enabled
 
 
-def _untracked_tensors(values: Iterable[Any]) -> bool:
+def _untracked_tensors(values: tuple) -> bool:
     """Whether all are tensors, and no lists, that autograd does not follow. Each call asks: C code loops over them."""
-    tensors = tuple(values)
-    return _TENSORS.issuperset(map(type, tensors)) and not (_grad_mode() and torch._C._any_requires_grad(*tensors))
+    return _TENSORS.issuperset(map(type, values)) and not (_grad_mode() and torch._C._any_requires_grad(*values))
 
 
 _TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
+_NUMBERS = frozenset((int, float, bool, str, type(None), *_TENSORS))  # a tensor that is no number the function refuses
 
 
 def _plain(value: Any, tensor: bool = True) -> bool:

@@ -9,6 +9,7 @@ import threading
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -429,6 +430,14 @@ def test_what_the_function_refuses_goes_to_the_dispatcher():
         operator.function.plain(negative)
     assert negative.is_neg() and same(operator(negative), meaning(-x))
     assert operator(x.to("meta")).shape == x.shape
+
+
+@pytest.mark.parametrize("number", ["float32", "int64"])
+def test_numbers_of_numpy_are_what_the_dispatcher_makes_of_them(number, monkeypatch):
+    operator, x = cutile.torch.op("cutile_tests::scaled_by_numpy", scaled), torch.ones(40)
+    given = []
+    monkeypatch.setattr(operator, "direct", lambda x, factor, *_: given.append(type(factor)) or x * factor)
+    assert same(operator(x, getattr(np, number)(3)), x * 3) and given == [float]
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # of PyTorch, in its own code
