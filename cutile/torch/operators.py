@@ -256,10 +256,10 @@ class _Operator(torch.library.CustomOpDef):
         """A call that is checked, and goes through PyTorch's dispatcher where that has something to do."""
         if self.newer is not None:
             return self.newer(*args, **kwargs)
-        given = {**dict(zip(self.function.parameters, args)), **kwargs}
         if kwargs.get("out") is not None or kwargs.get("stream") is not None:
-            _refuse_gradient(self, given)
+            _refuse_gradient(self, args, kwargs)
             return self.function.plain(*args, **kwargs)
+        given = {**dict(zip(self.function.parameters, args)), **kwargs}
         for keyword in ("out", "stream"):
             kwargs.pop(keyword, None)
         known = list(self.function.parameters)
@@ -409,11 +409,14 @@ def _plain(value: Any, tensor: bool = True) -> bool:
             and not (value.requires_grad and _grad_mode()))
 
 
-def _refuse_gradient(operator: _Operator, given: dict[str, Any]) -> None:
+def _refuse_gradient(operator: _Operator, args: tuple, kwargs: dict[str, Any]) -> None:
     """RuntimeError for a call with out= or stream= that would lose gradients, as PyTorch's functions have it."""
-    for n, v in given.items():
-        if isinstance(v, torch.Tensor) and v.requires_grad and _grad_mode():
-            keyword = "out" if given.get("out") is not None else "stream"
+    given = [list(v) if type(v) is tuple else v for v in (*args, *kwargs.values())]
+    if not (_grad_mode() and torch._C._any_requires_grad(*given)):  # which looks into lists
+        return
+    for n, v in (*zip(operator.function.parameters, args), *kwargs.items()):
+        if any(t.requires_grad for t in (v if isinstance(v, list | tuple) else (v,)) if isinstance(t, torch.Tensor)):
+            keyword = "out" if kwargs.get("out") is not None else "stream"
             raise RuntimeError(f"{operator._qualname} has no gradient in a call with {keyword}=, but `{n}` requires "
                                f"grad: call it under torch.no_grad(), or without {keyword}=")
 

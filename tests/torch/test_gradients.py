@@ -339,6 +339,9 @@ def test_a_list_of_tensors():
     found = torch.autograd.grad(operator([x, w], x.detach()).sum(), (x, w))
     assert torch.equal(found[0], torch.ones_like(x)) and torch.equal(found[1], torch.full_like(x, 3))
     assert torch.equal(torch.autograd.grad(operator([x.detach(), w], w).sum(), w)[0], torch.full_like(x, 3))
+    for pair in ([x.detach(), w], (x, w.detach())):
+        with pytest.raises(RuntimeError, match="no gradient in a call with out=, but `xs` requires grad"):
+            operator(pair, x.detach(), out=torch.empty_like(x))
 
 
 def test_a_backward_function_gets_what_the_caller_left_out():
