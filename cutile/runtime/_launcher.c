@@ -129,6 +129,25 @@ int told(PyObject *written, PyObject *const *args, PyObject *const *passed)
     return ok;
 }
 
+static PyObject *unfollowed(PyObject *Py_UNUSED(self), PyObject *const *a, Py_ssize_t n)
+{
+    if (n != 5 || !PyTuple_CheckExact(a[0]) || !PyBytes_CheckExact(a[1]))
+        return PyErr_Format(PyExc_TypeError, "unfollowed() takes arguments, bytes, two sets and a number");
+    const char *arrays = PyBytes_AsString(a[1]);
+    Py_ssize_t count = PyTuple_Size(a[0]), known = PyBytes_Size(a[1]);
+    int ok = 1;
+    for (Py_ssize_t i = 0; ok == 1 && i < count && i < known; i++) {
+        PyObject *value = PyTuple_GetItem(a[0], i);
+        ok = PySet_Contains(a[arrays[i] ? 2 : 3], (PyObject *)Py_TYPE(value));
+        if (ok == 1 && arrays[i] && a[4] == Py_True) {
+            PyObject *needs = PyObject_GetAttr(value, n_requires_grad);
+            ok = needs == NULL ? -1 : needs == Py_False;
+            Py_XDECREF(needs);
+        }
+    }
+    return ok < 0 ? NULL : PyBool_FromLong(ok);
+}
+
 /* ---------------------------------------------------------------- LaunchCache */
 
 static PyObject *cache_new(PyTypeObject *type, PyObject *args, PyObject *names)
@@ -392,6 +411,10 @@ static PyMethodDef methods[] = {
      "kinds: how tensors are read, by class;  how: for each argument what is read here, of MAY_BE_ARRAY (a tensor in\n"
      "GPU memory), MAY_BE_INT and MAY_BE_NONE;  readers: what reads all else, given argument, key and roots;  first:\n"
      "the first item of the key. What a reader raises is raised"},
+    {"unfollowed", (PyCFunction)(void (*)(void))unfollowed, METH_FASTCALL,
+     "unfollowed(arguments, arrays, tensors, others, grad) -> whether all are of known classes, and autograd follows\n"
+     "none. arrays: a byte for each parameter, 1 for an array;  tensors: the classes of arrays;  others: of all else;\n"
+     "grad: whether grad mode is on"},
     {"is_current", (PyCFunction)(void (*)(void))is_current, METH_FASTCALL,
      "is_current(current, context) -> whether a context is current in this thread: the address of cuCtxGetCurrent,\n"
      "and the context's handle"},

@@ -30,7 +30,7 @@ def extension() -> Any:
         from cutile.runtime import _launcher
     except ImportError:
         return None
-    return _launcher if hasattr(_launcher, "read_roles") else None
+    return _launcher if hasattr(_launcher, "unfollowed") else None
 
 
 def chosen() -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import compress
 from typing import Any
 
 import torch
@@ -19,6 +18,7 @@ from cutile.functions.tile_function import TileFunction
 from cutile.functions.tuned import Tuned
 from cutile.runtime.gradients import names_of
 from cutile.runtime.kernel import Kernel
+from cutile.runtime.launch_cache import extension
 from cutile.torch import gradients, results
 from cutile.torch.exporting import warn_of_main
 from cutile.torch.schema import is_tensor, schema
@@ -177,9 +177,8 @@ def _defined(name: str, function: TileFunction, formula: gradients.Formula | Non
     operator.function, operator.newer, operator.__name__ = function, None, function.__name__
     operator.written = frozenset(written)
     operator.tensors = [is_tensor(function, n) for n in function.parameters]
-    operator.arrays = [tensor or function.specs[n].list is not None
-                       for n, tensor in zip(function.parameters, operator.tensors)]
-    operator.numbers = [not array for array in operator.arrays]
+    operator.arrays = bytes(tensor or function.specs[n].list is not None
+                            for n, tensor in zip(function.parameters, operator.tensors))
     positional = all(p.kind is not p.KEYWORD_ONLY for p in function.parameters.values())
     fast = (lambda *args: function.plain(*args)) if positional and not (written or function.computed) else (
         results.run(function))
@@ -231,16 +230,14 @@ class _Operator(torch.library.CustomOpDef):
     direct: Callable | None  # the function; None where PyTorch was told of another one, or of a conversion
     newer: _Operator | None  # what was made under the same name later
     tensors: list[bool]  # which parameters are tensors
-    arrays: list[bool]  # which are tensors or lists of tensors
-    numbers: list[bool]  # which are neither
+    arrays: bytes  # which are tensors or lists of tensors: 1 for each that is
     written: frozenset[str]  # the parameters that its schema says are written
 
     def __call__(self, *args, **kwargs):
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_dynamo_compiling():  # what else traces graphs is among what `_watched` sees
             return _in_graph(self, args, kwargs)
-        if self.direct is None or kwargs or _watched() or not (
-                _untracked_tensors(tuple(compress(args, self.arrays)))
-                and _NUMBERS.issuperset(map(type, compress(args, self.numbers)))):
+        if self.direct is None or kwargs or _watched() or not _unfollowed(
+                args, self.arrays, _TENSORS, _OTHERS, _grad_mode()):
             return self._dispatched(args, kwargs)
         try:
             return self.direct(*args)
@@ -254,6 +251,8 @@ class _Operator(torch.library.CustomOpDef):
 
     def _dispatched(self, args, kwargs):
         """A call that is checked, and goes through PyTorch's dispatcher where that has something to do."""
+        if torch.compiler.is_compiling():
+            return _in_graph(self, args, kwargs)
         if self.newer is not None:
             return self.newer(*args, **kwargs)
         if kwargs.get("out") is not None or kwargs.get("stream") is not None:
@@ -389,13 +388,16 @@ _tracer, _profiled = torch._C._get_tracing_state, torch.autograd._profiler_enabl
 _grad_mode = torch.is_grad_enabled
 
 
-def _untracked_tensors(values: tuple) -> bool:
-    """Whether all are tensors, and no lists, that autograd does not follow. Each call asks: C code loops over them."""
-    return _TENSORS.issuperset(map(type, values)) and not (_grad_mode() and torch._C._any_requires_grad(*values))
+def _unfollowed_one_by_one(args: tuple, arrays: bytes, tensors: frozenset, others: frozenset, grad: bool) -> bool:
+    """Whether arguments are of known classes, and tensors that autograd does not follow where they are arrays."""
+    return all(
+        type(v) in tensors and not (grad and v.requires_grad) if array else type(v) in others
+        for v, array in zip(args, arrays))
 
 
+_unfollowed = _unfollowed_one_by_one if extension() is None else extension().unfollowed
 _TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
-_NUMBERS = frozenset((int, float, bool, str, type(None), *_TENSORS))  # a tensor that is no number the function refuses
+_OTHERS = frozenset((int, float, bool, str, type(None), *_TENSORS))  # a tensor that is no number the function refuses
 
 
 def _plain(value: Any, tensor: bool = True) -> bool:

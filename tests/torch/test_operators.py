@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 
 import cutile as ct  # noqa: E402
 import cutile.torch  # noqa: E402
-from cutile.torch import gradients  # noqa: E402
+from cutile.torch import gradients, operators  # noqa: E402
 from cutile.torch.schema import schema  # noqa: E402
 from tests.torch import graph_kernels as kernels  # noqa: E402
 
@@ -421,6 +421,26 @@ def test_what_sees_operators_sees_every_call(what, monkeypatch):
                 assert "double" in str(torch.jit.trace(lambda x: operator(x), (x,), check_trace=False).graph)
         case "keyword":
             assert same(operator(x=x), meaning(x))
+
+
+@pytest.mark.parametrize("way", [operators._unfollowed, operators._unfollowed_one_by_one])
+def test_which_arguments_go_past_the_dispatcher(way):
+    class Tensor(torch.Tensor):
+        pass
+
+    def asked(args, arrays, grad):
+        return way(args, bytes(arrays), operators._TENSORS, operators._OTHERS, grad)
+
+    x, w = torch.ones(3), torch.ones(3, requires_grad=True)
+    parameter, sub = torch.nn.Parameter(x, requires_grad=False), x.as_subclass(Tensor)
+    cases = [(x, True, True), (parameter, True, True), (w, False, True), (sub, False, False), ([x], False, False),
+             (3.0, False, False), (None, False, False), (np.ones(3), False, False)]
+    for value, followed, unfollowed in cases:
+        for args, arrays in (((value, 2), (1, 0)), ((x, 2, value), (1, 0, 1)), ((value,), (1, 0, 1))):
+            assert asked(args, arrays, True) is followed and asked(args, arrays, False) is unfollowed
+    for value, known in ((3, True), ("a", True), (None, True), (x, True), (np.float32(3), False), ([3], False)):
+        assert asked((x, value), (1, 0), True) is known
+    assert asked((x, sub), (1,), True) and asked((), (1, 0), True)  # what is too many the function refuses
 
 
 def test_what_the_function_refuses_goes_to_the_dispatcher():
