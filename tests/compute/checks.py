@@ -12,7 +12,7 @@ import pytest
 import cutile as ct
 from cutile import compute
 from cutile.compilation.prefill import prefill
-from cutile.compute import plans, steps
+from cutile.compute import algorithm, plans, steps
 from cutile.runtime.repeated import Repeated
 from tools.docgen.op_clauses import sections
 
@@ -26,6 +26,14 @@ def check_docstring(function: Callable) -> None:
     test = doctest.DocTestParser().get_doctest(parts["Examples"], {"np": np, "ct": ct}, function.__name__, None, 0)
     doctest.DocTestRunner().run(test, out=shown.append)
     assert not shown, "".join(shown)
+
+
+def forget_plans() -> None:
+    """Have plans made anew, as those of other tests may be for the other way. Kernels stay, and with them the programs
+    typed so far: equal keys mean equal kernels, whoever asks for them.
+    """
+    for plans_of_one in algorithm._plans:
+        plans_of_one.clear()
 
 
 def assemble_launches(monkeypatch, tmp_path) -> list[str]:

@@ -14,7 +14,7 @@ from cutile import compute
 from cutile.compute import algorithm, compaction
 from cutile.compute.plans import Plan
 from cutile.errors import TileValueError
-from tests.compute.checks import assemble_launches, deep_but
+from tests.compute.checks import assemble_launches, deep_but, forget_plans
 from tests.compute.compactions import heads, parted, run_partition, run_select, run_unique, selected
 from tests.elements import under_debugger
 from tests.gpu.tileir.tool import needs_tool
@@ -28,9 +28,9 @@ DTYPES = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
 @pytest.fixture(autouse=True)
 def fresh():
     """Plans are made anew: those of other tests may be for the other way."""
-    compute.clear_all_caches()
+    forget_plans()
     yield
-    compute.clear_all_caches()
+    forget_plans()
 
 
 @pytest.fixture(params=["host", "gpu", "gpu, many"])
@@ -104,7 +104,7 @@ def test_strided_arrays_and_iterators(n, first, step, kind, gpu, many):
         if gpu:
             patch.setattr(Plan, "on_host", False)
             patch.setattr(compaction, "MANY", 1 if many else compaction.MANY)
-            compute.clear_all_caches()
+            forget_plans()
         compare(given_, n, np.int32, items.tolist())
 
 

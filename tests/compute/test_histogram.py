@@ -14,7 +14,7 @@ from cutile import compute
 from cutile.compute import algorithm
 from cutile.compute.histogram import TILE
 from cutile.compute.plans import Plan
-from tests.compute.checks import assemble_launches
+from tests.compute.checks import assemble_launches, forget_plans
 from tests.gpu.tileir.tool import needs_tool
 
 INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
@@ -24,9 +24,9 @@ FLOATS = [np.float16, np.float32, np.float64, ml_dtypes.bfloat16]
 @pytest.fixture(autouse=True)
 def fresh():
     """Plans are made anew: those of other tests may be for the other way."""
-    compute.clear_all_caches()
+    forget_plans()
     yield
-    compute.clear_all_caches()
+    forget_plans()
 
 
 @pytest.fixture(params=["host", "gpu"])

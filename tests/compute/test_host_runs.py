@@ -9,6 +9,7 @@ from cutile import compute, settings
 from cutile.compute import OpKind, host_runs
 from cutile.compute.plans import Plan
 from cutile.errors import TileValueError
+from tests.compute.checks import forget_plans
 
 INTEGERS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
 OPERATORS = [OpKind.PLUS, OpKind.MULTIPLIES, OpKind.MINIMUM, OpKind.MAXIMUM, OpKind.BIT_AND, OpKind.BIT_OR,
@@ -31,16 +32,16 @@ def called(monkeypatch):
     found = []
     launch = host_runs._launch
     monkeypatch.setattr(host_runs, "_launch", lambda *args: found.append(1) or launch(*args))
-    compute.clear_all_caches()
+    forget_plans()
     yield found
-    compute.clear_all_caches()
+    forget_plans()
 
 
 def both(monkeypatch, call, *args):
     """What a call gives, by NumPy and by kernels alone."""
     found = []
     for on_host in (True, False):
-        compute.clear_all_caches()
+        forget_plans()
         with monkeypatch.context() as patch:
             if not on_host:
                 patch.setattr(Plan, "on_host", False)

@@ -9,6 +9,7 @@ from cutile import compute
 from cutile.compute import OpKind, host_segments
 from cutile.compute.plans import Plan
 from cutile.errors import TileValueError
+from tests.compute.checks import forget_plans
 
 N = 200
 SEGMENTS = {
@@ -23,7 +24,7 @@ SEGMENTS = {
 
 
 def reduced(items, start, end, op, initial, out_dtype, monkeypatch, on_host):
-    compute.clear_all_caches()
+    forget_plans()
     out = np.full(len(start), 77, out_dtype)
     with monkeypatch.context() as patch:
         if not on_host:
@@ -38,7 +39,7 @@ def folds(monkeypatch):
     fold = host_segments._fold
     monkeypatch.setattr(host_segments, "_fold", lambda *args: found.append(1) or fold(*args))
     yield found
-    compute.clear_all_caches()
+    forget_plans()
 
 
 @pytest.mark.parametrize("segments", SEGMENTS)

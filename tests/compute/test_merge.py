@@ -16,7 +16,7 @@ from cutile.compute import OpKind
 from cutile.compute.lanes import EACH, FEW
 from cutile.compute.merge import HOST_TILE, TILE
 from cutile.compute.plans import Plan
-from tests.compute.checks import assemble_launches, check_docstring, deep_but
+from tests.compute.checks import assemble_launches, check_docstring, deep_but, forget_plans
 from tests.gpu.tileir.tool import needs_tool
 from tests.interp.debugging.sessions import line_of, pdb
 
@@ -42,11 +42,11 @@ def near(a, b):
 
 @pytest.fixture(params=["host", "gpu"])
 def way(request, monkeypatch):
-    compute.clear_all_caches()
+    forget_plans()
     if request.param == "gpu":
         monkeypatch.setattr(Plan, "on_host", False)
     yield request.param
-    compute.clear_all_caches()
+    forget_plans()
 
 
 @pytest.mark.parametrize("n", [*SIZES, TILE - 1, TILE])

@@ -11,7 +11,7 @@ from cutile import compute
 from cutile.compute import OpKind, algorithm
 from cutile.compute.plans import Plan
 from cutile.compute.scan import HOST_TILE, TILE
-from tests.compute.checks import assemble_launches
+from tests.compute.checks import assemble_launches, forget_plans
 from tests.compute.compactions import front, heads
 from tests.elements import under_debugger
 from tests.gpu.tileir.tool import needs_tool
@@ -22,9 +22,9 @@ SIZES = [0, 1, 2, HOST_TILE - 1, HOST_TILE, HOST_TILE + 1, TILE - 1, TILE, TILE 
 @pytest.fixture(autouse=True)
 def fresh():
     """Plans are made anew: those of other tests may be for the other way."""
-    compute.clear_all_caches()
+    forget_plans()
     yield
-    compute.clear_all_caches()
+    forget_plans()
 
 
 @pytest.fixture(params=["host", "gpu"])
@@ -79,7 +79,7 @@ def test_long_runs(way):
 def test_neighbours_are_compared(n, seed, gpu, equal):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Plan, "on_host", not gpu)
-        compute.clear_all_caches()
+        forget_plans()
         compare(numbers(n, seed), numbers(n, 1), n, lambda a, b: a + b, equal, equal)
 
 

@@ -14,7 +14,7 @@ from cutile.compute import CountingIterator, OpKind, host_segments
 from cutile.compute import segmented_reduce as one_shot
 from cutile.compute.algorithm import on_some_gpu
 from cutile.compute.plans import Plan
-from tests.compute.checks import assemble_launches, check_docstring, deep_but
+from tests.compute.checks import assemble_launches, check_docstring, deep_but, forget_plans
 from tests.gpu.tileir.tool import needs_tool
 
 segmented_reduce = importlib.import_module("cutile.compute.segmented_reduce")
@@ -79,10 +79,10 @@ def offsets_of(kind, segments, length, rng):
 @pytest.fixture
 def kernel(monkeypatch):
     """Whatever the operator is, the kernel of a GPU runs, and no function of NumPy."""
-    compute.clear_all_caches()
+    forget_plans()
     monkeypatch.setattr(host_segments, "reduce", lambda *args: False)
     yield
-    compute.clear_all_caches()
+    forget_plans()
 
 
 @pytest.mark.parametrize("kind", ["alike", "backwards", "one is shorter", "moved by one", "any"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cutile import compute
 from cutile.compute import SortOrder, algorithm
 from cutile.compute.plans import Plan
-from tests.compute.checks import assemble_launches, check_docstring, deep_but
+from tests.compute.checks import assemble_launches, check_docstring, deep_but, forget_plans
 from tests.gpu.tileir.tool import needs_tool
 
 top_k = sys.modules[compute.top_k.__module__]
@@ -76,16 +76,16 @@ def test_sizes(n):
 
 def test_many_keys(monkeypatch):
     monkeypatch.setattr(top_k, "FEW", 100)
-    compute.clear_all_caches()
+    forget_plans()
     check(RNG.standard_normal(3001).astype(np.float32), 2000)
 
 
 @pytest.fixture
 def as_on_a_gpu(monkeypatch):
     monkeypatch.setattr(Plan, "on_host", False)
-    compute.clear_all_caches()
+    forget_plans()
     yield monkeypatch
-    compute.clear_all_caches()
+    forget_plans()
 
 
 def kinds_of_keys(n):
