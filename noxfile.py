@@ -2,11 +2,17 @@
 
 import os
 import sys
+from collections.abc import Callable
 
 import nox
 
 nox.options.sessions = ["tests"]
 nox.options.default_venv_backend = "venv"
+
+# Tests start hundreds of processes, and each worker of pytest imports all files of tests: what one of them has compiled
+# to Python's bytecode, the others read. So pip need not compile all files of all packages, of which few are imported.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+INSTALL = ("--no-compile",)
 
 SOURCES = ["cutile", "conformance", "tests", "examples", "benchmarks", "tools", "noxfile.py"]
 TORCH = "torch==2.13.0+cpu" if sys.platform == "linux" else "torch==2.13.0"  # elsewhere that is for CPUs too
@@ -21,15 +27,39 @@ USE_FRAMEWORKS = [["tests/_support/test_opaque.py"],
 @nox.session(tags=["main"])
 def demo(session: nox.Session) -> None:
     """Run every example on real data and print one table."""
-    session.install("-e", ".[examples]")
+    session.install(*INSTALL, "-e", ".[examples]")
     session.run("python", "examples/demo.py", *session.posargs)
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
     """All tests, the examples among them. Arguments go to pytest: nox -s tests -- tests/ops -k sum"""
-    session.install("-e", ".[examples,gpu,inspect,test]")  # the tools for GPU code run without a GPU
-    session.run("pytest", "-n", "2", *session.posargs, env={"CUTILE_CHECK": "1", "OPENBLAS_NUM_THREADS": "1"})
+    session.install(*INSTALL, "-e", ".[examples,gpu,inspect,test]")  # the tools for GPU code run without a GPU
+    _run_tests(session, *session.posargs)
+
+
+def _run_tests(session: nox.Session, *options: str) -> None:
+    session.run("pytest", "-n", "2", *options, env={"CUTILE_CHECK": "1", "OPENBLAS_NUM_THREADS": "1"})
+
+
+@nox.session
+def ci(session: nox.Session) -> None:
+    """What the sessions check, tests, conformance and docs run, in one environment, which takes minutes to install.
+    What fails does not keep the rest from running.
+    """
+    session.install(*INSTALL, "-e", ".[docs,examples,gpu,inspect,test]", "ruff")
+    parts = (_lint, _run_tests, _run_conformance, _make_docs)  # the tests of the session check are among all tests
+    failed = [part.__name__ for part in parts if not _succeeds(part, session)]
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
+
+
+def _succeeds(part: Callable[[nox.Session], None], session: nox.Session) -> bool:
+    try:
+        part(session)
+    except nox.command.CommandFailed:
+        return False
+    return True
 
 
 @nox.session
@@ -38,8 +68,9 @@ def frameworks(session: nox.Session) -> None:
     Needs no GPU, but wheels for CPUs and the assembler, and fails where one of them is missing.
     """
     # Without --no-deps, pip would also look for what PyTorch needs at this index, and the usual one has it all.
-    session.install("--no-deps", "--retries", "1", TORCH, "--extra-index-url", "https://download.pytorch.org/whl/cpu")
-    session.install("-e", ".[gpu]", TORCH, "jax[cpu]", "flatbuffers",  # which jax.export needs
+    session.install(*INSTALL, "--no-deps", "--retries", "1", TORCH, "--extra-index-url",
+                    "https://download.pytorch.org/whl/cpu")
+    session.install(*INSTALL, "-e", ".[gpu]", TORCH, "jax[cpu]", "flatbuffers",  # which jax.export needs
                     "distributed", "scikit-learn>=1.5", "pytest>=8", "pytest-xdist>=3", "hypothesis>=6.100")
     session.run("python", "-c", "import distributed, jax, torch; print('PyTorch', torch.__version__, 'JAX', "
                                 "jax.__version__, 'Dask', distributed.__version__)")
@@ -51,18 +82,26 @@ def frameworks(session: nox.Session) -> None:
 @nox.session
 def check(session: nox.Session) -> None:
     """Lint, and the tests of what holds the project together: layers, pages, the registry of ops."""
-    session.install("-e", ".[test]", "ruff")
-    session.run("ruff", "check", *SOURCES)
+    session.install(*INSTALL, "-e", ".[test]", "ruff")
+    _lint(session)
     tests = [f"tests/{name}.py" for name in ("test_layers", "test_mirror", "test_references", "test_docs",
                                              "ops/test_registry")]
     session.run("pytest", *tests, "-q")
 
 
+def _lint(session: nox.Session) -> None:
+    session.run("ruff", "check", *SOURCES)
+
+
 @nox.session
 def conformance(session: nox.Session) -> None:
     """The conformance suite on the interpreter; --impl NAME for another one, --report FOLDER for pages."""
-    session.install("-e", ".[gpu,test]")  # export needs the assembler, but no GPU
-    session.run("pytest", "conformance", "-n", "2", *session.posargs, env={"OPENBLAS_NUM_THREADS": "1"})
+    session.install(*INSTALL, "-e", ".[gpu,test]")  # export needs the assembler, but no GPU
+    _run_conformance(session, *session.posargs)
+
+
+def _run_conformance(session: nox.Session, *options: str) -> None:
+    session.run("pytest", "conformance", "-n", "2", *options, env={"OPENBLAS_NUM_THREADS": "1"})
 
 
 @nox.session
@@ -70,8 +109,12 @@ def docs(session: nox.Session) -> None:
     """Build the site in docs/_build, and run the notebooks. Examples on pages run; warnings, and links that lead
     nowhere, are errors.
     """
-    session.install("-e", ".[docs,examples,gpu]")  # a page shows the code for a GPU
-    _build_site(session, "docs/_build", *session.posargs)
+    session.install(*INSTALL, "-e", ".[docs,examples,gpu]")  # a page shows the code for a GPU
+    _make_docs(session, *session.posargs)
+
+
+def _make_docs(session: nox.Session, *options: str) -> None:
+    _build_site(session, "docs/_build", *options)
     session.run("python", "-m", "tools.notebooks", "--run")
 
 
