@@ -413,12 +413,13 @@ def _plain(value: Any, tensor: bool = True) -> bool:
 
 def _refuse_gradient(operator: _Operator, args: tuple, kwargs: dict[str, Any]) -> None:
     """RuntimeError for a call with out= or stream= that would lose gradients, as PyTorch's functions have it."""
-    given = [list(v) if type(v) is tuple else v for v in (*args, *kwargs.values())]
-    if not (_grad_mode() and torch._C._any_requires_grad(*given)):  # which looks into lists
+    out = kwargs.get("out")
+    if not _grad_mode() or type(out) is torch.Tensor and len(kwargs) == 1 and not out.requires_grad and _unfollowed(
+            args, operator.arrays, _TENSORS, _OTHERS, True):
         return
     for n, v in (*zip(operator.function.parameters, args), *kwargs.items()):
         if any(t.requires_grad for t in (v if isinstance(v, list | tuple) else (v,)) if isinstance(t, torch.Tensor)):
-            keyword = "out" if kwargs.get("out") is not None else "stream"
+            keyword = "stream" if out is None else "out"
             raise RuntimeError(f"{operator._qualname} has no gradient in a call with {keyword}=, but `{n}` requires "
                                f"grad: call it under torch.no_grad(), or without {keyword}=")
 
