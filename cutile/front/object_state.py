@@ -95,7 +95,12 @@ def _is_tensor(obj: Any) -> bool:
 
 def _is_on_gpu(obj: Any) -> bool:
     name = "__cuda_array_interface__"
-    return hasattr(type(obj), name) or name in getattr(obj, "__dict__", ())
+    if hasattr(type(obj), name):
+        return True
+    try:
+        return name in object.__getattribute__(obj, "__dict__")  # which runs no code of the class
+    except AttributeError:
+        return False
 
 
 def metadata(obj: Any, name: str) -> Reader | None:

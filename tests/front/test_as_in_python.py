@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cutile as ct
+from conformance.generate.random_modules import USED, RandomModule
 from cutile import settings as options
 from tests.front.compiling import cell
-from tests.front.random_modules import USED, RandomModule
 
 BLOCKS = 3
 

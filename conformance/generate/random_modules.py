@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from random import Random
 
-import cutile as ct
+from conformance.harness.api import ct
 
 # ------------------------------------------------------------------ what the modules use
 
