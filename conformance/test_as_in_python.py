@@ -1,4 +1,4 @@
-"""Random functions of Python compute and print the same in a kernel: calls, closures, managers, loops, tuples, texts."""
+"""Random functions of Python compute and print the same in a kernel: calls, closures, managers, loops, texts."""
 
 import contextlib
 import io

@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import gc
 import inspect
 import linecache
 import textwrap
@@ -120,16 +121,17 @@ ct.exp(x=[n])
 """.splitlines() + [
     "try:\n    pass\nexcept ValueError:\n    pass", "try:\n    pass\nfinally:\n    pass",
     "try:\n    pass\nexcept* ValueError:\n    pass",
-    "match n:\n    case 1:\n        pass", "class A:\n    pass", "def g():\n    nonlocal n", "@ct.function\ndef g(): pass",
+    "match n:\n    case 1:\n        pass",
+    "class A:\n    pass", "def g():\n    nonlocal n", "@ct.function\ndef g(): pass",
     "async def g():\n    async with n: pass", "async def g():\n    async for i in n: pass", "def g():\n    yield 1",
     "def g():\n    yield from (1, 2)", "lambda: (yield)", "while n > 0:\n    n = n - 1\nelse:\n    pass",
     "for i in range(n):\n    pass\nelse:\n    pass", "def g():\n    def h():\n        return [1]"]
 
 
 @clause("ST-7.del", "ST-7.global", "ST-7.nonlocal", "ST-7.import", "ST-7.from", "ST-7.assert", "ST-7.try", "ST-7.match",
-        "ST-7.class", "ST-7.async", "ST-8.plain", "ST-8.bare", "ST-8.from", "ST-10.else", "ST-11.else", "ST-5", "ST-2.star",
-        "EX-3.list", "EX-3.dict", "EX-3.set", "EX-3.generator", "EX-3.tuple.other", "EX-15.conversion", "EX-15.nested",
-        "ST-17.yield", "ST-17.decorator", "ST-0.syntax", "ERR-1", "ERR-12.line")
+        "ST-7.class", "ST-7.async", "ST-8.plain", "ST-8.bare", "ST-8.from", "ST-10.else", "ST-11.else", "ST-5",
+        "ST-2.star", "EX-3.list", "EX-3.dict", "EX-3.set", "EX-3.generator", "EX-3.tuple.other", "EX-15.conversion",
+        "EX-15.nested", "ST-17.yield", "ST-17.decorator", "ST-0.syntax", "ERR-1", "ERR-12.line")
 def test_lines_of_refused_syntax():
     """Wherever it stands: also where control does not get to, and in functions that nobody calls."""
     for lines in REFUSED:
@@ -303,8 +305,27 @@ def test_sources_that_are_not_those_of_the_code(tmp_path):
         path.write_text(now)
         linecache.checkcache(str(path))
         f = space[name]
-        with pytest.raises((OSError, ct.TileError)):
+        with pytest.raises((OSError, ct.TileError)) as found:
             takes(lambda n: f(n), 1)
+        assert not isinstance(found.value, ct.TileInternalError)
+
+
+@clause("FN-2.source")
+def test_sources_of_a_file_that_has_had_several(tmp_path):
+    """A function has the source that it was defined with, also if a kernel first calls it much later."""
+    path, spaces = tmp_path / "edited.py", []
+    for k in range(4):
+        path.write_text("\n" * k + f"def f(n):\n    return n + {k}\n\ndef late(n):\n    return n * 10 + {k}\n")
+        linecache.checkcache(str(path))
+        space = {}
+        exec(compile(path.read_text(), str(path), "exec"), space)
+        f = space["f"]
+        assert result(lambda n, f=f: f(n), 5) == 5 + k
+        spaces.append(space)
+        if k == 2:
+            del f, space, spaces[1]
+            gc.collect()
+    assert [result(lambda n, f=s["late"]: f(n), 5) for s in spaces] == [50, 52, 53]
 
 
 @clause("FN-2.source")
@@ -320,8 +341,11 @@ def test_a_source_that_is_registered_later():
 
     with pytest.raises((OSError, ct.TileError)):
         accepts(k, 1, np.zeros(1, np.int32))
-    linecache.cache[name] = len(text), None, text.splitlines(True), name
     try:
+        linecache.cache[name] = 9, None, ["def f(n):\n", "    return n\n"], name
+        with pytest.raises((OSError, ct.TileError)):
+            accepts(k, 1, np.zeros(1, np.int32))
+        linecache.cache[name] = len(text), None, text.splitlines(True), name
         assert run(k, 1, np.zeros(1, np.int32)).tolist() == [2]
     finally:
         del linecache.cache[name]

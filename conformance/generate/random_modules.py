@@ -79,8 +79,8 @@ def deep(d, n):
     return n if d == 0 else deep(d - 1, (n * 2 + d) % 43)
 
 
-USED = {"contextlib": contextlib, "dataclasses": dataclasses, "Color": Color, "Pair": Pair, "LIMIT": LIMIT, "NAMES": NAMES,
-        "said": said, "added": added, "worded": worded, "applied": applied, "deep": deep}
+USED = {"contextlib": contextlib, "dataclasses": dataclasses, "Color": Color, "Pair": Pair, "LIMIT": LIMIT,
+        "NAMES": NAMES, "said": said, "added": added, "worded": worded, "applied": applied, "deep": deep}
 
 
 # ------------------------------------------------------------------ the modules
@@ -236,7 +236,8 @@ class RandomModule:
         r, y = self.rng, self.expression(k, depth - 1)
         shadow = r.choice([n for n in k.ints if n != "LIMIT"] or ["z"])
         return r.choice([
-            f"added({x}, {y}, start={r.randrange(5)})", f"worded({x}, p={y})", f"worded({x}, q={y})", f"worded({x}, z={y})",
+            f"added({x}, {y}, start={r.randrange(5)})", f"worded({x}, p={y})", f"worded({x}, q={y})",
+            f"worded({x}, z={y})",
             f"applied(lambda: {x})", f"applied(n={y}, f=lambda w={x}: w + 1)", f"deep({r.randrange(4)}, {x})",
             f"(lambda {shadow}: {self.expression(k, 1)})({y})", f"said({x}, label='s')", f"Pair({x}).total({y})",
             f"dataclasses.replace(Pair({x}, {y}), x=3).total()",
@@ -251,13 +252,15 @@ class RandomModule:
         if kind == 5:
             return f"({self.condition(k, 0)} {r.choice(['and', 'or'])} {self.condition(k, depth)})"
         if kind == 6:
-            return f"{x} {r.choice(['<', '>='])} {self.expression(k, 0)} {r.choice(['<', '!='])} {self.expression(k, 0)}"
+            y = self.expression(k, 0)
+            return f"{x} {r.choice(['<', '>='])} {y} {r.choice(['<', '!='])} {self.expression(k, 0)}"
         if kind == 7:
             return f"{x} {r.choice(['in', 'not in'])} ({self.expression(k, 0)}, {self.expression(k, 0)}, 3)"
         if kind == 8:
             return r.choice([f"not ({self.condition(k, 0)})", f"({x}, 1) == ({self.expression(k, 0)}, 1)", x,
                              f"Pair({x}) != Pair({self.expression(k, 0)}, 2)"])
-        return r.choice(["LIMIT > 5", "'a' < NAMES[0]", "NAMES[2][1] is None", "Color.RED == Color('b')", "()", "NAMES"])
+        return r.choice(["LIMIT > 5", "'a' < NAMES[0]", "NAMES[2][1] is None", "Color.RED == Color('b')", "()",
+                         "NAMES"])
 
     def shown(self, k: Known, depth: int = 1) -> str:
         """An argument of print."""
