@@ -20,7 +20,7 @@ def manager(n):
 class Numbers:
     pi: object
     inf: object = 5
-    shape: object = 6
+    int8: object = 9
 
 
 @clause("EX-4.local", "EX-4.global", "EX-5.read", "FN-7.constant")
@@ -41,6 +41,17 @@ def test_names_that_are_those_of_modules():
         return a > 3, b, c, d > 3, g(Numbers(1)), e[0], e[1] > 3, e[2], math.pi > 3
 
     assert result(f, 7) == [1, 7, 12, 1, 5, 1, 1, 7, 1]
+
+    def of_library(ct):
+        return ct.int8
+
+    def types(n):
+        a = ct.int8(3)
+        b, c = of_library(Numbers(1)), of_library(ct)(4)
+        ct_int8 = tuple(ct.int8 for ct in ct.static_iter((Numbers(2), Numbers(n))))
+        return a, b, c, *ct_int8
+
+    assert result(types, 7) == [3, 9, 4, 9, 9]
 
     def around(n):
         math = Numbers(n)
@@ -167,6 +178,91 @@ def test_closures_that_do_not_meet():
         rejects("TileTypeError", chosen(f, g), 1)
     for f in (at, at_two, other_at, lambda n: at(n + 1), lambda n: same(n)):
         takes(chosen(f, f), 1)
+
+
+def of_python(k):
+    """A function of tile code with a captured variable of Python."""
+    def make(n):
+        return lambda x: (x + k) * 10 + n
+
+    return make
+
+
+def of_two(n, first):
+    def make(k):
+        return lambda: k * 10 + n
+
+    a, b = make(n + 1), make(n + 2)
+    c = a if first else b
+    return lambda x: a() * 1000 - b() * 100 + c() + x
+
+
+def of_parts(n, first):
+    def inner(k):
+        def deeper():
+            return k + n
+        return deeper
+
+    if first:
+        f, g = inner(1), inner(n)
+    else:
+        g, f = inner(1), inner(n)
+    return lambda x: f() * 10 - g() * x
+
+
+def of_managers(n, first):
+    with manager(n) as m:
+        get = (lambda x: m + x) if first else (lambda x: m - x)
+    return get
+
+
+@clause("JOIN-6.closure", "JOIN-2.function", "JOIN-1.value")
+def test_closures_that_meet_or_do_not():
+    """Where what they hold is built otherwise, closures of one definition are refused, or have their own values."""
+    ones, twos = of_python(1), of_python(2)
+    pairs = [(ones, twos), (lambda n: of_two(n, True), lambda n: of_two(n, False)),
+             (lambda n: of_parts(n, True), lambda n: of_parts(n, False)),
+             (lambda n: of_managers(n, True), lambda n: of_managers(n, False)),
+             (lambda n: of_two(n, True), lambda n: of_two(n + 1, True)), (lambda n: at_two(2), lambda n: at_two(n))]
+    for f, g in pairs:
+        def use(n, f=f, g=g):
+            if n > 0:
+                h = f(n)
+            else:
+                h = g(n)
+            return h(5)
+
+        for n in 3, -3:
+            try:
+                got = result(use, n)
+            except ct.TileTypeError:
+                continue
+            want = result(lambda n, h=f if n > 0 else g: h(n)(5), n)
+            assert got == want, (f, g, n)
+
+
+def second(a, b=2):
+    return b
+
+
+def both(a, *rest, **more):
+    return rest[0] if "c" not in more else 7
+
+
+@clause("JOIN-2.argument", "JOIN-2.unused", "FN-2.plain")
+def test_arguments_of_two_types_that_functions_do_not_use():
+    def f(n):
+        def own(a, b):
+            return b
+
+        x = second(1 if n > 0 else 1.5), second(None if n > 0 else n, n), both((1, 2) if n > 2 else "a", n)
+        return (*x, both("a" if n else 1, n, c=n), own(1 if n > 0 else "b", 3), second(b=n, a=1 if n else None),
+                (lambda a, b: b)(1 if n > 0 else 1.5, n), Numbers(n).pi)
+
+    assert result(f, 5) == [2, 5, 5, 7, 3, 5, 5, 5]
+    for g in (lambda n: second(2, 1 if n > 0 else 1.5) + 1, lambda n: both(1, 1 if n > 0 else "a") + 1,
+              lambda n: ct.add(1, 1 if n > 0 else 1.5), lambda n: Numbers(1 if n > 0 else None).pi + 1):
+        rejects("TileTypeError", g, 1)
 
 
 @clause("JOIN-2.use", "LOOP-5.type", "LOOP-5.unused", "LOOP-9.break")

@@ -49,8 +49,8 @@ def test_texts_beyond_ascii(before):
 @clause("ERR-12.caret", "ERR-12.line")
 @pytest.mark.parametrize("symbol", ["+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^", "<<", ">>"])
 def test_the_wrong_operand(symbol):
-    f = body(f"x = 2\nreturn None {symbol} n")
-    names_place(rejects("TileTypeError", f, 1), 3, "None", f"None {symbol} n")
+    f = body(f"x = n\nreturn None {symbol} x")
+    names_place(rejects("TileTypeError", f, 1), 3, "None", f"None {symbol} x")
     f = body(f"x = 2\nreturn n {symbol} (None, x)")
     names_place(rejects("TileTypeError", f, 1), 3, "(None, x)", f"n {symbol} (None, x)")
 

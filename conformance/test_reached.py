@@ -267,6 +267,7 @@ CHANGES = {  # what nothing reads, or what is equal afterwards
     "another function": "def default(): return 8",
     "a method that nothing names": "Own.unread = lambda self: 8",
     "a method of a base that nothing names": "Base.of = lambda self: 8",
+    "a cached property that nothing names": "Own.cached = functools.cached_property(lambda self: 8)",
     "equal numbers and texts": "items[:] = "
                                "[float('2.5'), ''.join(['te', 'xt']), (float('1.5'), int('9' * 9)), bytes([9] * 9)]",
     "equal bytes": "array[:] = 3",
@@ -373,8 +374,9 @@ class Holder:
 @clause("SEVAL-2.python", "SEVAL-9.function")
 @pytest.mark.parametrize("line", [
     "space.log = None", "del space.log", "class Local:\n        log = 1",
-    "class Local:\n        log = 1\n        del log", "global log\n    log = 1", "global log\n    log = 1\n    del log",
-    "log = 1", "import types as log", "for log in (1, 2): pass", "f = lambda log: log", "f = lambda: (lambda log=1: log)()",
+    "class Local:\n        log = 1\n        del log", "global log\n    log = 1",
+    "global log\n    log = 1\n    del log", "log = 1", "import types as log", "for log in (1, 2): pass",
+    "f = lambda log: log", "f = lambda: (lambda log=1: log)()",
 ])
 def test_names_that_are_set(line):
     """Static code may set what has the name of an attribute that it may not read: a file, an iterator."""

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from conformance.harness.api import clause, ct, launch, run
-from conformance.harness.tile_code import module, result
+from conformance.harness.tile_code import module, rejects, result
 from conformance.harness.type_probes import static
 
 
@@ -324,6 +324,9 @@ def test_members_of_enums_that_repeat(capfd):
     launch(k)
     assert capfd.readouterr().out.split() == [
         "Unhashable.A", "Unhashable.B", "Unhashable.A", "Equal.C", "Equal.D", "Equal.C"]
+    for e in Unhashable.A, Equal.C:
+        error = rejects("TileTypeError", lambda n, e=e: ct.add(n * 1.0, 1.0, rounding_mode=e), 1)
+        assert not isinstance(error, ct.TileInternalError)
 
 
 @clause("SEVAL-7.constant")
