@@ -25,7 +25,7 @@ class Numbers:
 
 @clause("EX-4.local", "EX-4.global", "EX-5.read", "FN-7.constant")
 def test_names_that_are_those_of_modules():
-    """`math.pi` where math is the module, a parameter, a variable, a captured variable, and the module again."""
+    """A name and its attribute where the name is the module, a parameter, a variable, captured, the module again."""
     def of_parameter(math):
         return math.pi
 

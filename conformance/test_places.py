@@ -55,6 +55,15 @@ def test_the_wrong_operand(symbol):
     names_place(rejects("TileTypeError", f, 1), 3, "(None, x)", f"n {symbol} (None, x)")
 
 
+@clause("ERR-12.caret", "ERR-12.line", "ERR-4.dtype")
+@pytest.mark.parametrize("symbol", ["&", "|", "^", "<<", ">>", "@"])
+def test_the_operand_of_the_wrong_dtype(symbol):
+    wrong, fine = ("n", "x") if symbol == "@" else ("1.5", "n")
+    for left, right in ((wrong, fine), (fine, wrong)):
+        f = body(f"x = ct.zeros((2, 2), ct.float32)\nreturn {left} {symbol} {right}")
+        names_place(rejects("TileTypeError", f, 1), 3, wrong, f"{left} {symbol} {right}")
+
+
 @clause("ERR-12.caret", "ERR-12.line")
 @pytest.mark.parametrize("call, wrong", [
     ("ct.add(n, None)", "None"), ("ct.add(None, n)", "None"), ("ct.where(n > 0, n, None)", "None"),
@@ -329,8 +338,10 @@ def test_sources_of_a_file_that_has_had_several(tmp_path):
 
 
 @clause("FN-2.source")
-def test_a_source_that_is_registered_later():
-    text, name = "def f(n):\n    return n + 1\n", "<registered later>"
+@pytest.mark.parametrize("before", [None, ["def f(n):\n", "    return n\n"], ["def f(n)\n"]],
+                         ids=["none", "other", "wrong"])
+def test_a_source_that_is_registered_later(before):
+    text, name = "def f(n):\n    return n + 1\n", f"<registered later than {before}>"
     space = {"ct": ct}
     exec(compile(text, name, "exec"), space)
     f = space["f"]
@@ -339,16 +350,16 @@ def test_a_source_that_is_registered_later():
     def k(n, out):
         ct.store(out, 0, f(n))
 
-    with pytest.raises((OSError, ct.TileError)):
-        accepts(k, 1, np.zeros(1, np.int32))
     try:
-        linecache.cache[name] = 9, None, ["def f(n):\n", "    return n\n"], name
-        with pytest.raises((OSError, ct.TileError)):
+        if before is not None:
+            linecache.cache[name] = 9, None, before, name
+        with pytest.raises((OSError, ct.TileError)) as found:
             accepts(k, 1, np.zeros(1, np.int32))
+        assert not isinstance(found.value, ct.TileInternalError)
         linecache.cache[name] = len(text), None, text.splitlines(True), name
         assert run(k, 1, np.zeros(1, np.int32)).tolist() == [2]
     finally:
-        del linecache.cache[name]
+        linecache.cache.pop(name, None)
 
 
 # ------------------------------------------------------------------ limits

@@ -160,3 +160,22 @@ def test_modules_that_functions_import(monkeypatch):
     assert stored(k) == 21
     module.table[0] = 3
     assert stored(k) == 23
+
+
+def test_looking_at_an_object_runs_none_of_its_code():
+    class Loud:
+        seen: list[str] = []
+
+        def __getattribute__(self, name):
+            Loud.seen.append(name)
+            return object.__getattribute__(self, name)
+
+    held = [Loud()]
+
+    @ct.kernel
+    def k(out):
+        ct.store(out, 0, ct.static_eval(len(held)))
+
+    for _ in range(2):
+        ct.launch(None, (1,), k, (np.zeros(1, np.int32),))
+    assert Loud.seen == []
