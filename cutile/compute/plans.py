@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from cutile import settings
+from cutile._support import trace
 from cutile._support.lru import LruDict
 from cutile.compute.arrays import NOWHERE, ON_GPU, DeviceArray, Held, Piece, Temporary
 from cutile.compute.captured import Capturing
@@ -28,6 +29,7 @@ from cutile.compute.value_types import Number, ValueType
 from cutile.dtypes import DType, info, uint8
 from cutile.errors import TileError, TileSanitizerError, is_refusal
 from cutile.front.context import Hidden
+from cutile.runtime import ahead
 from cutile.runtime.array_ref import GPU, ref_of
 from cutile.runtime.autograd import Written, before_writing
 from cutile.runtime.launch_key import find_reader
@@ -60,6 +62,7 @@ class Plan:
         captured = self._find_captured(operands)
         self._hidden, self._captured = tuple(captured), tuple(captured.values())
         self._used, self._largest = 0, 1
+        self._compiled = self.device is None  # whether the launches need no more code
         self._large_enough: Any = None  # the part of a key of temporary storage that was checked last
         self.used = False  # see LruDict
 
@@ -202,6 +205,8 @@ class Plan:
             before_writing(self._written, args)
         if self._written_through:
             _tell_torch(self._written_through, args)
+        if not self._compiled:
+            self._compile(roots)
         alignment = 0 if self.device is None else roots[-1] & 15
         for step in self._steps:
             try:
@@ -209,6 +214,15 @@ class Plan:
             except TileSanitizerError as e:
                 if not _only_in_place(e, roots):
                     raise
+
+    def _compile(self, roots: list) -> None:
+        """Compile the launches, several at a time. What a launch would refuse is left to it."""
+        try:
+            ahead.build_together(((step.kernel, step.arguments(roots)) for step in self._steps
+                                  if isinstance(step, Step)), self.device)
+        except Exception as e:
+            trace.say(trace.LAUNCHES, f"compiled one after another: {type(e).__name__}: {e}")
+        self._compiled = True
 
     def _checked(self, storage: Any) -> Any:
         """Temporary storage as a root."""

@@ -1,4 +1,6 @@
-"""Launches compiled ahead, for arrays and sizes that are not known yet. They run where there is no assembler."""
+"""Launches compiled ahead: for arrays and sizes that are not known yet, to run where there is no assembler; and those
+that are about to run one after another, with an assembler for each at a time.
+"""
 
 from __future__ import annotations
 
@@ -49,6 +51,37 @@ def codes(launches: Iterable[tuple[Kernel, tuple]], capabilities: Sequence[tuple
     for (program, facts, target, options, symbol), code in zip(wanted.values(), made, strict=True):
         found.setdefault(carried.name_of(program, target, options), []).append(carried.Code(facts, symbol, code))
     return found
+
+
+@in_usual_mode
+def build_together(launches: Iterable[tuple[Kernel, tuple]], ordinal: int) -> None:
+    """Put the code that first launches on a GPU need into the cache on disk, where they find it: that of different
+    kernels at the same time. What fails is left to the launches, which tell the user.
+    """
+    if settings.on_host() or not settings.get("CACHE"):
+        return
+    from concurrent.futures import ThreadPoolExecutor, wait
+
+    from cutile.compilation.launch_signature import of_launch
+    from cutile.gpu import carried, cubin
+    from cutile.gpu.driver import driver
+
+    target = driver().device(ordinal).target
+    wanted = {}
+    for kernel, values in launches:
+        arguments = kernel.classify(values)
+        program = kernel.program(arguments).kernel
+        constraints, symbol = of_launch(kernel, arguments)
+        if carried.find(program, constraints, target, kernel.options) is None:
+            wanted.setdefault((id(program), repr(constraints)), (program, constraints, target, kernel.options, symbol))
+    if len(wanted) < 2:
+        return
+    with ThreadPoolExecutor(min(len(wanted), os.cpu_count() or 1)) as pool:
+        try:
+            wait([pool.submit(contextvars.copy_context().run, cubin.build, *what) for what in wanted.values()])
+        except BaseException:  # Ctrl-C: finish those that run, and begin no other
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def carry(found: dict[str, list[Any]]) -> Carried:

@@ -132,7 +132,9 @@ def test_the_way_is_that_of_the_samples(as_on_a_gpu, bins):
     assert found[3:] == [joint.AT_ONCE] * 3
     if bins > 256:
         check(r.integers(0, 30, n).astype(np.int32), bins)
-        assert found[6:] == [joint.ONE_BY_ONE]
+        check((r.exponential(bins / 8, n)).astype(np.int32), bins)
+        check(np.where(r.random(n) < 0.02, 0, r.integers(0, bins, n)).astype(np.int32), bins)
+        assert found[6:] == [joint.ONE_BY_ONE, joint.BY_PAIRS, joint.BY_PAIRS]
 
 
 def test_positions_beyond_int32(as_on_a_gpu):

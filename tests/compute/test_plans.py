@@ -292,3 +292,53 @@ def test_where_launch_values_come_from():
     found = steps._sources([None, 1.5, -3, True], [(0, 2, 40)])
     assert struct.unpack("qqqdqqqq", found) == (2, 40, -1, 1.5, -1, -3, -1, 1)
     assert steps._sources([1 << 63], []) is None is steps._sources([np.float32(1)], [])
+
+
+@pytest.fixture
+def many_kernels(monkeypatch):
+    """A call on a GPU that launches several kernels, and where each was built."""
+    fake, x, out = installed(monkeypatch), np.zeros(70_000, np.int32), np.zeros(8, np.int32)
+    threads: list[int] = []
+    return fake, threads, lambda: compute.histogram_even(Cuda(x), Cuda(out), 9, 0, 8, len(x))
+
+
+def test_kernels_of_a_first_call_are_compiled_at_the_same_time(monkeypatch, many_kernels):
+    """The first two of them wait for each other; later calls compile none."""
+    fake, threads, call = many_kernels
+    both = threading.Barrier(2, timeout=60)
+
+    def build(*what):
+        threads.append(threading.get_ident())
+        if len(threads) <= 2:
+            both.wait()
+        return fake.build(*what)
+    monkeypatch.setattr(building, "build", build)
+    call()
+    here = threading.get_ident()
+    assert len(threads) == 2 * threads.count(here) and not both.broken
+    many = len(threads)
+    call()
+    assert len(threads) == many
+
+
+@pytest.mark.parametrize("name, value", [("CUTILE_CACHE", "0"), ("CUTILE_BACKEND", "interp")])
+def test_where_no_cache_keeps_code_or_no_gpu_runs_it_nothing_is_compiled_ahead(name, value, monkeypatch, many_kernels):
+    fake, threads, call = many_kernels
+    monkeypatch.setenv(name, value)
+    monkeypatch.setattr(building, "build", lambda *what: threads.append(threading.get_ident()) or fake.build(*what))
+    call()
+    assert set(threads) <= {threading.get_ident()}
+
+
+def test_what_does_not_compile_is_told_by_the_launch(monkeypatch, many_kernels):
+    """Once, as for a launch by itself, and again at the next call."""
+    _, threads, call = many_kernels
+
+    def build(*what):
+        threads.append(threading.get_ident())
+        raise FileNotFoundError("no assembler")
+    monkeypatch.setattr(building, "build", build)
+    for k in (1, 2):
+        with pytest.raises(FileNotFoundError, match="no assembler"):
+            call()
+        assert threads.count(threading.get_ident()) == k
