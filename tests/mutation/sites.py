@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -114,7 +115,7 @@ def mutants(path: str) -> list[list[Mutant]]:
     """The sites of a file, in order, each with its mutants."""
     source = (ROOT / path).read_text()
     lines = source.splitlines(keepends=True)
-    starts = [sum(map(len, lines[:i])) for i in range(len(lines))]
+    starts = [0, *itertools.accumulate(map(len, lines))]
 
     def position(line: int, column: int) -> int:  # columns count bytes
         return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
