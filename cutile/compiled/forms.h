@@ -52,7 +52,8 @@ typedef struct {
     Compute *compute;
 } Elementwise;
 
-extern const Elementwise FMA_FORMS[], ROUNDING_FORMS[], ENCODING_FORMS[], FUNCTION_FORMS[]; /* each ends with a NULL name */
+/* Each ends with a NULL name. */
+extern const Elementwise FMA_FORMS[], ROUNDING_FORMS[], ENCODING_FORMS[], FUNCTION_FORMS[], EXTREME_FORMS[];
 
 int add_form(PyObject *forms, const char *name, PyMethodDef *method, const void *data);
 int add_elementwise(PyObject *forms, const Elementwise *table);

@@ -29,9 +29,9 @@ def keep_first(plan: Plan, keys: IteratorBase, items: IteratorBase, outs: dict[s
     number of runs.
     """
     out = _second(outs)
-    if not (_can_find(plan, keys, outs, n) and _moves(items, out)):
+    if not (_can_find(plan, keys, outs, n) and can_move(items, out)):
         return False
-    _launch(plan, keys, outs, equal, n, _move, _source(plan, items, out, n), _target(out))
+    _launch(plan, keys, outs, equal, n, move, _source(plan, items, out, n), _target(out))
     return True
 
 
@@ -39,7 +39,7 @@ def reduce_runs(plan: Plan, keys: IteratorBase, values: IteratorBase, outs: dict
                 equal: Operator, n: int) -> bool:
     """Whether it put into the plan what reduces runs. `outs`: for keys, values, and the number of runs."""
     out, t = _second(outs), values.value_type
-    ufunc = ufunc_of_segments(op, t) if _takes(out, t) and _can_find(plan, keys, outs, n) else None
+    ufunc = ufunc_of_segments(op, t) if takes(out, t) and _can_find(plan, keys, outs, n) else None
     if ufunc is None:
         return False
 
@@ -53,7 +53,7 @@ def reduce_runs(plan: Plan, keys: IteratorBase, values: IteratorBase, outs: dict
 def measure_runs(plan: Plan, keys: IteratorBase, outs: dict[str, IteratorBase], equal: Operator, n: int) -> bool:
     """Whether it put into the plan what measures runs. `outs`: for keys, lengths, and the number of runs."""
     out = _second(outs)
-    if not (_takes(out, Number(ct.int64)) and _can_find(plan, keys, outs, n)):
+    if not (takes(out, Number(ct.int64)) and _can_find(plan, keys, outs, n)):
         return False
 
     def measure(items: tuple, heads: np.ndarray, to: np.ndarray) -> None:
@@ -69,11 +69,11 @@ def check_room(plan: Plan, outs: dict[str, IteratorBase]) -> None:
     """
     *some, (_, counter) = outs.items()
     sizes = {name: size for name, it in some if (size := it.size()) is not None}
-    if plan.on_host and sizes and _takes(counter, Number(ct.int64)):
-        plan.call(lambda count: _check_sizes(sizes, int(count[0])), counter.state(1))
+    if plan.on_host and sizes and takes(counter, Number(ct.int64)):
+        plan.call(lambda count: check_sizes(sizes, int(count[0])), counter.state(1))
 
 
-def _check_sizes(sizes: dict[str, int], runs: int) -> None:
+def check_sizes(sizes: dict[str, int], runs: int) -> None:
     for name, size in sizes.items():
         if size < runs:
             raise TileValueError(f"argument `{name}` has {size} items, and {runs} are written")
@@ -86,15 +86,15 @@ def _second(outs: dict[str, IteratorBase]) -> IteratorBase:
 def _can_find(plan: Plan, keys: IteratorBase, outs: dict[str, IteratorBase], n: int) -> bool:
     """Whether NumPy can store keys and the number of runs."""
     out, _, counter = outs.values()
-    return plan.on_host and n > 0 and advances(keys) and _moves(keys, out) and _takes(counter, Number(ct.int64))
+    return plan.on_host and n > 0 and advances(keys) and can_move(keys, out) and takes(counter, Number(ct.int64))
 
 
-def _moves(items: IteratorBase, out: IteratorBase) -> bool:
+def can_move(items: IteratorBase, out: IteratorBase) -> bool:
     """Whether NumPy can move items there."""
     return isinstance(out, DiscardIterator) or isinstance(out, ArrayIterator) and out.value_type == items.value_type
 
 
-def _takes(out: IteratorBase, t: ValueType) -> bool:
+def takes(out: IteratorBase, t: ValueType) -> bool:
     """Whether NumPy stores numbers of a type in an output as the language does."""
     return isinstance(out, ArrayIterator) and isinstance(t, Number) and isinstance(out.value_type, Number) and (
         out.value_type == t or bool_ not in (t.dtype, out.value_type.dtype)
@@ -123,18 +123,18 @@ def _launch(plan: Plan, keys: IteratorBase, outs: dict[str, IteratorBase], equal
     def finish(alike: np.ndarray, keys: Any, keys_out: Any, counter: np.ndarray, source: Any, target: Any) -> None:
         alike[0] = False
         heads = np.flatnonzero(~alike)
-        _check_sizes(sizes, len(heads))
-        _move(keys, heads, keys_out)
+        check_sizes(sizes, len(heads))
+        move(keys, heads, keys_out)
         then(source, heads, target)
         counter[0] = len(heads)
 
     plan.call(finish, alike.state(None), _source(plan, keys, out, n), _target(out), counter.state(1), *args)
 
 
-def _move(items: Any, heads: np.ndarray, to: Any) -> None:
+def move(items: Any, heads: np.ndarray, to: Any) -> None:
     """Store the items at `heads`. Structs are tuples of arrays."""
     if isinstance(to, tuple):
         for x, y in zip(items, to, strict=True):
-            _move(x, heads, y)
+            move(x, heads, y)
     else:
         to[:len(heads)] = items[heads]

@@ -19,12 +19,12 @@ from cutile.compute.iterators.memory import ArrayIterator
 from cutile.compute.operators import Operator, OpKind, operator
 from cutile.compute.plans import Plan
 from cutile.compute.transform import UnaryTransform
-from cutile.compute.ufuncs import ufunc_to_scan
+from cutile.compute.ufuncs import ufunc_of_numpy
 from cutile.compute.value_types import Number, ValueType
 from cutile.dtypes import DType, info, int64
 from cutile.errors import TileValueError
 
-_UFUNCS = {"add": np.add, "mul": np.multiply, "minimum": np.minimum, "maximum": np.maximum,
+UFUNCS = {"add": np.add, "mul": np.multiply, "minimum": np.minimum, "maximum": np.maximum,
            "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}
 
 
@@ -33,23 +33,27 @@ class InSegments(Algorithm):
 
     @classmethod
     def _read(cls, options: tuple, args: tuple) -> tuple[tuple | None, list]:
-        key, roots = super()._read(options, args)
-        return (key, roots) if key is None or not settings.get("SANITIZE") else ((*key, "checked"), roots)
+        return super()._read((*options, "checked") if settings.get("SANITIZE") else options, args)
 
 
 def ufunc_of_segments(op: Operator, t: ValueType) -> np.ufunc | None:
     """What combines the items of segments in one call, if something does."""
-    found = None if settings.get("SANITIZE") else ufunc_to_scan(op, t)
-    return None if found is None else _UFUNCS[found.op]
+    found = None if settings.get("SANITIZE") else ufunc_of_numpy(op, t)
+    return None if found is None else UFUNCS[found.op]
 
 
 def in_one_array(plan: Plan, items: IteratorBase, t: ValueType, n: int) -> Any:
     """The state of an array of n items of a type: the user's, or one in temporary storage, which a launch fills."""
+    return stored_once(plan, items, t, n).state(n)
+
+
+def stored_once(plan: Plan, items: IteratorBase, t: ValueType, n: int) -> IteratorBase:
+    """Such an array, as an operand."""
     if isinstance(items, ArrayIterator) and items.value_type == t:
-        return items.state(n)
+        return items
     stored = plan.values(n, t)
     UnaryTransform().plan(plan, items, stored, operator(OpKind.IDENTITY), n)
-    return stored.state(n)
+    return stored
 
 
 def reduce(plan: Plan, items: IteratorBase, out: IteratorBase, n: int, starts: IteratorBase, ends: IteratorBase,
@@ -87,14 +91,19 @@ def _check(size: int) -> Callable:
 def _fold(ufunc: np.ufunc, dtype: DType) -> Callable:
     """A function that combines the items of each segment with an initial value, which comes as in `Held`."""
     def fold(values: np.ndarray, start: np.ndarray, end: np.ndarray, initial: tuple[int], out: np.ndarray) -> None:
-        bits = np.array(initial, np.int64)
-        before = (bits.view(np.float64) if info(dtype).floating else bits).astype(out.dtype)
+        before = number_of(initial, dtype)
         some = np.flatnonzero(end > start)
         found = quietly(ufunc, before, _combined(ufunc, values, start[some], end[some])) if some.size else before
         out[:] = before
         out[some] = found
 
     return fold
+
+
+def number_of(held: tuple[int], dtype: DType) -> np.ndarray:
+    """A number that comes as in `Held`, as an array of one."""
+    bits = np.array(held, np.int64)
+    return (bits.view(np.float64) if info(dtype).floating else bits).astype(info(dtype).storage)
 
 
 def _combined(ufunc: np.ufunc, values: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:

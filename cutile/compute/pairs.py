@@ -182,6 +182,17 @@ class Bits:
             bits = bits ^ every
         return bits
 
+    def of_many(self, keys):
+        """The same without choices between negative and other keys, which take NumPy long."""
+        if self.kind != "float":
+            return self.of(keys)
+        bits = ct.astype(ct.bitcast(keys, self.stored), self.wide)
+        sign = ct.astype(ct.static_eval(1 << (self.width - 1)), self.wide)
+        every = ct.astype(ct.static_eval((1 << self.width) - 1), self.wide)
+        bits = ct.where(bits == sign, ct.astype(0, self.wide), bits)
+        flips = (bits >> ct.static_eval(self.width - 1)) * every | sign
+        return bits ^ (flips ^ every if self.descending else flips)
+
 
 def bits_order(t: ValueType, order: SortOrder) -> Bits:
     """How keys of a type are ordered. TypeError for structs, and for numbers of less than a byte."""

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import cutile as ct
+from cutile.compute import host_sort
 from cutile.compute.algorithm import is_wide, kernels_for, position
 from cutile.compute.delegation import NUMBERS, Delegating, chosen
 from cutile.compute.initial import Initial
@@ -173,6 +174,12 @@ class RadixSort(Delegating):
         given = {"num_items": n, "begin_bit": begin_bit, "end_bit": end_bit}
         there = backend == "cccl" and n and shifts and not double
         if there and self.delegated(plan, items, {}, given):
+            return
+        if plan.on_host:
+            begin = begin_bit or 0
+            if shifts or not double:
+                last = source if double and len(shifts) % 2 == 0 else target
+                host_sort.sort(plan, source, last, bits, n, begin, bits.width if end_bit is None else end_bit)
             return
         if not shifts and not double:
             shifts = [(0, 0)]  # which moves each item to where it is

@@ -8,8 +8,10 @@ import enum
 from typing import Any
 
 import cutile as ct
-from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, position, power_below
+from cutile.compute import host_reduce
+from cutile.compute.algorithm import check_count, is_wide, kernels_for, position, power_below
 from cutile.compute.blocks import Combined, put_item, put_one
+from cutile.compute.host_segments import InSegments
 from cutile.compute.initial import Initial, ints
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.values import constant_reader
@@ -138,7 +140,7 @@ def _kernel_of_nothing(out: IteratorBase, t: ValueType) -> Any:
     return store_initial
 
 
-class Reduce(Algorithm):
+class Reduce(InSegments):
     takes = {"d_in": INPUT, "d_out": OUTPUT, "op": OPERATOR, "num_items": COUNT, "h_init": INITIAL}
 
     def __call__(self, temp_storage: Any, d_in: Any, d_out: Any, op: Any, num_items: int, h_init: Any = None,
@@ -165,6 +167,8 @@ class Reduce(Algorithm):
             return
         apart = plan.on_host and self.options[0] < Determinism.GPU_TO_GPU
         if apart and (ufunc := ufunc_to_reduce(op, t)) is not None:
+            if host_reduce.reduce(plan, items, out, ufunc, initial, n):
+                return None
             wide, size = is_wide(n, items), power_below(n, FOLDED)
             key = "fold", items.kind, out.kind, op.key, t, bool(before), wide
             kernel = kernels_for(key, _folding_kernel, items, out, ufunc, bool(before), wide)
@@ -264,4 +268,6 @@ def reduce_into(d_in: Any, d_out: Any, num_items: int, op: Any, h_init: Any = No
     array([8])
     """
     capabilities(compute_capability)  # a one-shot call runs where its arrays are
-    Reduce.once((Determinism(determinism),), stream, d_in, d_out, op, num_items, h_init)
+    if type(determinism) is not Determinism:
+        determinism = Determinism(determinism)
+    Reduce.once((determinism,), stream, d_in, d_out, op, num_items, h_init)

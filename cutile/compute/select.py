@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+from cutile.compute import host_compaction
 from cutile.compute.algorithm import Algorithm, check_count
 from cutile.compute.compaction import Predicate, Split, check_counter, compact, predicate
 from cutile.compute.iterators.base import IteratorBase
@@ -43,6 +44,8 @@ class Select(Algorithm):
              ) -> None:
         check_count("num_items", n, d_in=items)
         self.check(items, out, count, cond)
+        if host_compaction.select(plan, items, {"d_out": out, "d_num_selected_out": count}, cond, n):
+            return
         split = _Selected(items.reader(), out.writer(), predicate("cond", cond, items.value_type))
         compact(plan, ("select", cond.key), split, {"d_in": items}, {"d_out": out}, ("d_num_selected_out", count), n)
 

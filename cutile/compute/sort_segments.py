@@ -9,6 +9,7 @@ import dataclasses
 from typing import Any
 
 import cutile as ct
+from cutile.compute import host_sort
 from cutile.compute.algorithm import check_count, is_wide, kernels_for, position
 from cutile.compute.delegation import INTEGERS, Delegating, chosen
 from cutile.compute.iterators.base import IteratorBase
@@ -186,12 +187,14 @@ class SegmentedSort(Delegating):
         there = backend == "cccl" and not double and in_values is None
         if there and self.delegated(plan, items, offsets, given):
             return
+        bits = bits_order(in_keys.value_type, order)
+        if plan.on_host and host_sort.in_arrays(target):
+            return host_sort.sort_segments(plan, source, target, bits, n, segments, starts, ends)
         wide = is_wide(max(2 * n, segments), *source.parts, *target.parts, starts, ends)
         size, lanes = HOST_LANES if plan.on_host else LANES, n // EACH + segments
         index = Number(ct.int64 if wide else ct.int32)
         lasts, map_of = plan.values(segments, index), tuple(plan.array(lanes, index.dtype) for _ in range(3))
         other = source if double else temporary(plan, n if n > FEW else 0, target)
-        bits = bits_order(in_keys.value_type, order)
 
         def kernel(name: str, make: Any, *operands: Any) -> Any:
             parts = [o.kind for o in operands if isinstance(o, Items | IteratorBase)]

@@ -5,8 +5,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from cutile._support import float_mode
+from cutile._support.float_mode import LESS, MORE, TINY
 from cutile.compute.arrays import Piece, Temporary
 from cutile.runtime.repeated import Repeated
 
@@ -103,13 +106,28 @@ def _sources(constants: Sequence[Any], moves: Sequence[tuple[int, int, int]]) ->
 class Call:
     """A call of a function of the host."""
 
-    __slots__ = ("_plan", "_function", "_template")
+    __slots__ = ("_args", "_function")
 
     def __init__(self, plan: Plan, function: Callable, template: tuple):
-        self._plan, self._function, self._template = plan, function, template
+        self._function, self._args = function, [_maker(plan, x) for x in template]
 
     def run(self, roots: list, alignment: int, stream: Any) -> None:
-        self._function(*self._plan.actual(self._template, roots))
+        if (TINY * MORE == 0.0 or TINY * LESS != 0.0) and not float_mode.usual():
+            return float_mode.run(self.run, roots, alignment, stream)
+        return self._function(*[make(roots) for make in self._args])
+
+
+def _maker(plan: Plan, x: Any) -> Callable[[list], Any]:
+    """A function of a call's roots that makes what a template stands for."""
+    if isinstance(x, Part):
+        take, part = x.piece.on_host if plan.device is None else x.piece.on_gpu, x.root
+        return lambda roots: take(roots[part])
+    if isinstance(x, FromRoot):
+        return itemgetter(x.root)
+    if type(x) is tuple and x:
+        makers = [_maker(plan, y) for y in x]
+        return lambda roots: tuple([make(roots) for make in makers])
+    return lambda roots: x
 
 
 def _leaves(args: Sequence[Any], specs: Any) -> Iterator[Any]:

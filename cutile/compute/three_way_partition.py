@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+from cutile.compute import host_compaction
 from cutile.compute.algorithm import Algorithm, check_count
 from cutile.compute.compaction import Predicate, Split, check_counter, compact, predicate
 from cutile.compute.iterators.base import IteratorBase
@@ -62,6 +63,8 @@ class ThreeWayPartition(Algorithm):
         check_count("num_items", n, d_in=items)
         self.check(items, first, second, rest, counts, one, two)
         outs = {"d_first_part_out": first, "d_second_part_out": second, "d_unselected_out": rest}
+        if host_compaction.part(plan, items, {**outs, "d_num_selected_out": counts}, one, two, n):
+            return
         split = _Parted(items.reader(), tuple(out.writer() for out in outs.values()),
                         predicate("select_first_part_op", one, items.value_type),
                         predicate("select_second_part_op", two, items.value_type))

@@ -14,6 +14,7 @@ import functools
 from typing import Any
 
 import cutile as ct
+from cutile.compute import host_sort
 from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, position, power_below
 from cutile.compute.compaction import Split, compact
 from cutile.compute.iterators.base import IteratorBase
@@ -193,7 +194,10 @@ class TopK(Algorithm):
         check_apart(plan, target.named("d_out"), source.named("d_in"), n)
         if k == 0:
             return
-        kept, bits = temporary(plan, k, target), bits_order(in_keys.value_type, SortOrder(reverse))
+        bits = bits_order(in_keys.value_type, SortOrder(reverse))
+        if plan.on_host:
+            return host_sort.top(plan, source, target, bits, n, k)
+        kept = temporary(plan, k, target)
         _select(plan, source, kept, n, k, bits)
         if k <= RANKED and not plan.on_host:
             put = kernels_for(("top k ranks", kept.kind, target.kind, bits), _ranking, kept, target, bits)

@@ -1,6 +1,6 @@
 """unary_transform and binary_transform: an operator on each item, or on each pair of items [TRF-*]."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import cutile as ct
@@ -12,9 +12,11 @@ from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 from cutile.compute.results import result_of
 from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT
+from cutile.compute.value_types import storage
 
 TILE = 1024  # items of a block
 HOST_TILES = (1 << 18, 1 << 13, TILE)  # in host memory, where few large tiles take less time
+HOST_BYTES = 1 << 20  # of the largest tile of short items
 
 
 def _kernel(ins: tuple[IteratorBase, ...], out: IteratorBase, op: Operator, wide: bool) -> Any:
@@ -49,8 +51,14 @@ class _Transform(Algorithm):
         kernel = kernels_for(("transform", *(i.kind for i in inputs), out.kind, f.key, wide), _kernel, tuple(inputs),
                              out, f, wide)
         states = tuple(i.state(n) for i in inputs), out.state(n)
-        for blocks, first, size, whole in _parts(n, HOST_TILES if plan.on_host else ()):
+        for blocks, first, size, whole in _parts(n, _host_tiles(inputs, out) if plan.on_host else ()):
             plan.launch(blocks, kernel, *states, n, first, size, whole, first == 0)
+
+
+def _host_tiles(inputs: Sequence[IteratorBase], out: IteratorBase) -> tuple[int, ...]:
+    items = max(storage(it.value_type).itemsize for it in (*inputs, out))
+    largest = HOST_BYTES >> (items - 1).bit_length()
+    return ((largest,) if largest > HOST_TILES[0] else ()) + HOST_TILES
 
 
 def _parts(n: int, sizes: tuple[int, ...]) -> Iterator[tuple[int, int, int, bool]]:

@@ -16,6 +16,7 @@ from cutile.dtypes import info
 
 _FUNCTIONS = {"add": ct.add, "mul": ct.mul, "minimum": ct.minimum, "maximum": ct.maximum,
               "bitwise_and": ct.bitwise_and, "bitwise_or": ct.bitwise_or, "bitwise_xor": ct.bitwise_xor}
+_EXTREMES = ("minimum", "maximum")  # which need no rounding
 _SINGLE = (ct.float32, ct.float64)  # floats that NumPy rounds as the language does
 
 
@@ -39,6 +40,8 @@ class Ufunc:
         """Each item of a tile combined with those before it."""
         if not self.floating:
             return self.combine.scanned(tile)
+        if self.op in _EXTREMES:
+            return self.combine.scanned(tile)
         return ct.cumsum(tile) if self.op == "add" else ct.cumprod(tile)
 
     def only(self, there, tile, total):
@@ -55,6 +58,11 @@ def ufunc_to_reduce(op: Operator, t: ValueType) -> Ufunc | None:
 
 def ufunc_to_scan(op: Operator, t: ValueType) -> Ufunc | None:
     """The operator on items of a type, if one call scans a tile."""
+    return _ufunc(op, t, ("add", "mul", *_EXTREMES))
+
+
+def ufunc_of_numpy(op: Operator, t: ValueType) -> Ufunc | None:
+    """The operator on items of a type, if NumPy's ufunc gives what the op gives."""
     return _ufunc(op, t, ("add", "mul"))
 
 
@@ -63,6 +71,6 @@ def _ufunc(op: Operator, t: ValueType, of_floats: tuple[str, ...]) -> Ufunc | No
     if not single or not isinstance(t, Number) or debugged():
         return None
     integral = info(t.dtype).integral
-    if not integral and (single not in of_floats or t.dtype not in _SINGLE):
+    if not integral and (single not in of_floats or t.dtype not in _SINGLE and single not in _EXTREMES):
         return None
     return Ufunc(Combined(_FUNCTIONS[single], t, False), single, not integral)

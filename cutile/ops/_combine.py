@@ -171,8 +171,8 @@ def combined(combine: Callable, old: Sequence[np.ndarray], new: Sequence[np.ndar
 
 
 class InOneCall:
-    """A combine function of integers that is an op, with the ufunc that the op is: whatever the order, the result is
-    the same.
+    """A combine function of numbers that is an op, with the ufunc that the op is on integers: whatever the order, the
+    result is the same. Of floats only extremes are such, for which -0 < +0, and which pass over NaN.
     """
 
     __slots__ = ("_combine", "ufunc")
@@ -187,11 +187,15 @@ class InOneCall:
 _UFUNCS = {arithmetic.add: np.add, arithmetic.mul: np.multiply, arithmetic.minimum: np.minimum,
            arithmetic.maximum: np.maximum, bits.bitwise_and: np.bitwise_and, bits.bitwise_or: np.bitwise_or,
            bits.bitwise_xor: np.bitwise_xor}
+_EXTREMES = (arithmetic.minimum, arithmetic.maximum)
 
 
 def ufunc_of(region: Region) -> np.ufunc | None:
     """The ufunc that a combine function is, for `InOneCall`; None if it is none."""
     n = only_op(region)
-    if n is None or len(region.params) != 2 or not info(region.params[0].type.dtype).integral:
+    if n is None or len(region.params) != 2:
+        return None
+    if not info(region.params[0].type.dtype).integral and (
+            n.op not in _EXTREMES or n.attrs.get("propagate_nan") or n.attrs.get("flush_to_zero")):
         return None
     return _UFUNCS.get(n.op) if list(n.operands) in (list(region.params), list(region.params)[::-1]) else None

@@ -270,20 +270,34 @@ def float_mod(x, y) -> np.ndarray:
     return np.where(add, r + y, r) if add.any() else r
 
 
-def minimum(x, y, propagate_nan: bool) -> np.ndarray:
+def minimum(x, y, propagate_nan: bool, out: np.ndarray | None = None) -> np.ndarray:
     """The smaller. Of a NaN and a number: the number, or NaN if `propagate_nan`. -0 < +0 [ARITH-9]."""
-    return _extreme(np.minimum, np.fmin, np.bitwise_or, x, y, propagate_nan)
+    return _extreme("minimum", np.minimum, x, y, propagate_nan, out)
 
 
-def maximum(x, y, propagate_nan: bool) -> np.ndarray:
+def maximum(x, y, propagate_nan: bool, out: np.ndarray | None = None) -> np.ndarray:
     """The larger. Of a NaN and a number: the number, or NaN if `propagate_nan`. -0 < +0 [ARITH-9]."""
-    return _extreme(np.maximum, np.fmax, np.bitwise_and, x, y, propagate_nan)
+    return _extreme("maximum", np.maximum, x, y, propagate_nan, out)
 
 
-def _extreme(strict, lenient, of_zeros, x, y, propagate_nan: bool) -> np.ndarray:
+def _extreme(name: str, of_integers: np.ufunc, x, y, propagate_nan: bool, out: np.ndarray | None) -> np.ndarray:
     x, y = np.asarray(x), np.asarray(y)
     if x.dtype.kind != "f":
-        return strict(x, y)
+        return of_integers(x, y, out=out)
+    compiled = form(f"{name}{' or nan' * propagate_nan} {x.dtype.name}")
+    if compiled is None:
+        return _extreme_of_floats(name, x, y, propagate_nan)
+    if out is not None and (np.may_share_memory(x, out) or np.may_share_memory(y, out)):
+        out = None
+    return compiled(x, y, out)
+
+
+_OF_FLOATS = {"minimum": (np.minimum, np.fmin, np.bitwise_or), "maximum": (np.maximum, np.fmax, np.bitwise_and)}
+
+
+def _extreme_of_floats(name: str, x: np.ndarray, y: np.ndarray, propagate_nan: bool) -> np.ndarray:
+    """The NumPy form."""
+    strict, lenient, of_zeros = _OF_FLOATS[name]
     r = np.asarray((strict if propagate_nan else lenient)(x, y))
     zeros = x == 0
     if zeros.any():

@@ -367,32 +367,32 @@ def divmod(x, y, /):
     return _numeric.floordiv(x, y), _numeric.mod(x, y)
 
 
-def _chosen(choose: Callable, x, y, flush: bool, propagate_nan: bool):
+def _chosen(choose: Callable, x, y, flush: bool, propagate_nan: bool, out):
     if flush:
         x, y = _numeric.flush(x), _numeric.flush(y)
-    return choose(x, y, propagate_nan)
+    return choose(x, y, propagate_nan, out)
 
 
 @op(extremum_rule, short="min", loose=builtins.min, exact=True, tileir=("mini", "minf"), error_bound=of_larger,
     absorbing=lambda d: int_range(d)[0] if info(d).integral else None)
-def minimum(x, y, /, *, flush_to_zero=False, propagate_nan=False):
+def minimum(x, y, /, *, flush_to_zero=False, propagate_nan=False, out=None):
     """The smaller of two tiles, element by element; `min(x, y)` in tile code.
 
     [ARITH-9.min.float]  floats: the smaller, infinities included
     [ARITH-9.min.zero]  minimum(0.0, -0.0) and minimum(-0.0, 0.0) are -0.0
     """
-    return _chosen(_numeric.minimum, x, y, flush_to_zero, propagate_nan)
+    return _chosen(_numeric.minimum, x, y, flush_to_zero, propagate_nan, out)
 
 
 @op(extremum_rule, short="max", loose=builtins.max, exact=True, tileir=("maxi", "maxf"), error_bound=of_larger,
     absorbing=lambda d: int_range(d)[1] if info(d).integral else None)
-def maximum(x, y, /, *, flush_to_zero=False, propagate_nan=False):
+def maximum(x, y, /, *, flush_to_zero=False, propagate_nan=False, out=None):
     """The greater of two tiles, element by element; `max(x, y)` in tile code.
 
     [ARITH-9.max.float]  floats: the greater, infinities included
     [ARITH-9.max.zero]  maximum(0.0, -0.0) and maximum(-0.0, 0.0) are +0.0
     """
-    return _chosen(_numeric.maximum, x, y, flush_to_zero, propagate_nan)
+    return _chosen(_numeric.maximum, x, y, flush_to_zero, propagate_nan, out)
 
 
 @op(negative_rule, loose=operator.neg, exact=True, tileir=("negi", "negf"), error_bound=of_sign)

@@ -439,7 +439,9 @@ def reduce(xs, /, *, axis, identity, combine, sig: Sig):
     [RED-3.reduce.keepdims]  keepdims=True keeps the reduced axis with size 1
     """
     if isinstance(combine, InOneCall):
-        return _reduced_by(combine.ufunc, xs[0], axis)
+        if not info(sig.x.dtype).floating:
+            return _reduced_by(combine.ufunc, xs[0], axis)
+        return _extreme(xs[0], sig.x.dtype, axis, 1 if combine.ufunc is np.maximum else -1, False, False)
     n = sig.x.shape[axis]
     while n > 1:
         n //= 2

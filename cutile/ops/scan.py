@@ -106,6 +106,23 @@ def _accumulate(f: Callable, x: np.ndarray, axis: int, reverse: bool) -> np.ndar
     return np.flip(y, axis) if reverse else y
 
 
+def _extremes(f: np.ufunc, x: np.ndarray, axis: int, reverse: bool) -> np.ndarray:
+    """Maxima or minima of floats: those of integers of the same order, in which no number comes after a NaN."""
+    word = np.dtype(f"i{x.dtype.itemsize}")
+    worst = np.iinfo(word).min if f is np.maximum else np.iinfo(word).max
+    order = _ordered(x.view(word))
+    order[np.isnan(x)] = worst
+    order = _accumulate(f, order, axis, reverse)
+    found = _ordered(order).view(x.dtype)
+    nan = order == worst  # there was no number yet: the first NaN stays
+    return np.where(nan, np.take(x, [-1 if reverse else 0], axis), found) if nan.any() else found
+
+
+def _ordered(bits: np.ndarray) -> np.ndarray:
+    """Bits of floats as integers of the same order, and back."""
+    return bits ^ ((bits >> (8 * bits.itemsize - 1)) & np.iinfo(bits.dtype).max)
+
+
 def _accumulated(name: str, x: np.ndarray, sig: Sig, axis: int, reverse: bool, mode: RoundingMode | None, flush: bool):
     ufunc = {"add": np.add, "mul": np.multiply}[name]
     f = step(name, sig.x.dtype, mode, flush) if info(sig.x.dtype).floating else ufunc
@@ -168,7 +185,7 @@ def scan(xs, /, *, axis, identity, reverse, combine, sig: Sig):
     [SCAN-4.result]  func returns one scalar, or a tuple of as many as there are tiles; else TileTypeError
     """
     if isinstance(combine, InOneCall):
-        return _accumulate(combine.ufunc, xs[0], axis, reverse)
+        return (_extremes if xs[0].dtype.kind == "f" else _accumulate)(combine.ufunc, xs[0], axis, reverse)
     steps = list(zip(*(_first(x, axis) for x in xs), strict=True))
     if reverse:
         steps.reverse()

@@ -38,7 +38,9 @@ ENCODING = {f"{way} {d.name}": functools.partial(form, d) for d in (float16, bfl
             for way, form in (("decode", _encoding._decode), ("encode", _encoding._encode))}
 FUNCTIONS = {name: _function(fn, d) for (fn, d), name in _numeric._FUNCTIONS.items()}
 ELEMENTWISE = {f"fma {d.name}": _fma(d) for d in (float16, bfloat16, float32, float64)}
-ELEMENTWISE |= {**ROUNDING, **ENCODING, **FUNCTIONS, "rsqrt float64": _exact._rsqrt}
+EXTREMES = {f"{name}{' or nan' * nan} {d.name}": functools.partial(_numeric._extreme_of_floats, name, propagate_nan=nan)
+            for name in ("maximum", "minimum") for nan in (False, True) for d in (float32, float64)}
+ELEMENTWISE |= {**EXTREMES, **ROUNDING, **ENCODING, **FUNCTIONS, "rsqrt float64": _exact._rsqrt}
 ATOMICS = {f"atomic {kind} {d.name}": (kind, d) for kind, k in {**atomics.KINDS, "cas": atomics.CAS}.items()
            for d in k.dtypes}
 ELEMENTS = ("gather", "scatter", *ATOMICS)  # `tests/compiled/test_elements.py` compares these
@@ -81,7 +83,8 @@ def _along() -> dict[str, tuple[DType, Callable]]:
 ALONG = _along()  # `tests/compiled/test_along.py` compares these
 OPERANDS = {**dict.fromkeys(ELEMENTWISE, "fff"), **{name: name[6] for name in ROUNDING},  # dtypes, as characters
             **{name: "H" if name.startswith("decode") else "f" for name in ENCODING},
-            **dict.fromkeys(FUNCTIONS, "f"), "fma float64": "ddd", "rsqrt float64": "d"}
+            **dict.fromkeys(FUNCTIONS, "f"), **{name: ("d" if name.endswith("64") else "f") * 2 for name in EXTREMES},
+            "fma float64": "ddd", "rsqrt float64": "d"}
 _MEND = {name: functools.partial(_numeric._mend, *key) for key, name in _numeric._FUNCTIONS.items()}
 
 

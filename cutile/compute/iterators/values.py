@@ -133,6 +133,11 @@ def bits_of_float(x: Any) -> int:
     return _AS_INT.unpack(_AS_FLOAT.pack(x))[0]
 
 
+def float_of_bits(bits: int) -> float:
+    """The reverse."""
+    return _AS_FLOAT.unpack(_AS_INT.pack(bits))[0]
+
+
 def bits_of_int(x: Any) -> int:
     """An integer as the int64 in which it travels."""
     return (int(x) + (1 << 63)) % (1 << 64) - (1 << 63)
