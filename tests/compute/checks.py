@@ -13,6 +13,7 @@ import cutile as ct
 from cutile import compute
 from cutile.compilation.prefill import prefill
 from cutile.compute import algorithm, plans, steps
+from cutile.compute.plans import Plan
 from cutile.runtime.repeated import Repeated
 from tools.docgen.op_clauses import sections
 
@@ -60,3 +61,14 @@ def deep_but(values, *quick):
         return any(v is q or type(v) is type(q) and v == q for q in quick)
 
     return [v if is_quick(v) else pytest.param(v, marks=pytest.mark.deep) for v in values]
+
+
+@pytest.fixture(scope="module", autouse=True, params=["NumPy", "kernels"])
+def both_ways(request):
+    """Each test of a module that imports this runs in the ways for host memory and for GPUs, here in the interpreter."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "kernels":
+            patch.setattr(Plan, "on_host", False)
+        compute.clear_all_caches()
+        yield request.param
+    compute.clear_all_caches()

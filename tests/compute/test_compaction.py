@@ -114,6 +114,8 @@ def test_positions_beyond_int32(way, monkeypatch):
     seen = []
     monkeypatch.setattr(compaction, "kernels_for", lambda key, make, *args: seen.append(key) or make(*args))
     compare(numbers(9000), 9000, np.int32, numbers(9000).tolist())
+    if way == "host":  # NumPy moves items there, but for those that are converted
+        compare(numbers(9000), 9000, np.float64, numbers(9000).tolist())
     assert any(key[-1] is True for key in seen) and not any(key[-1] is False for key in seen)
 
 
@@ -154,8 +156,10 @@ def test_storage(way):
     selector = compute.make_select(x, out, count, small)
     need = selector(None, x, out, count, small, n)
     whole = np.empty(need + 16, np.uint8)
-    for storage, error in ((np.empty(need - 1, np.uint8), f"has {need - 1} bytes, and {need} are needed"),
-                           (whole[1 + -whole.ctypes.data % 8:][:need], "no multiple of 8")):
+    wrong = [(np.empty(need - 1, np.uint8), f"has {need - 1} bytes, and {need} are needed")]
+    if way != "host":  # where it has truth values alone
+        wrong.append((whole[1 + -whole.ctypes.data % 8:][:need], "no multiple of 8"))
+    for storage, error in wrong:
         with pytest.raises(ValueError, match=error):
             selector(storage, x, out, count, small, n)
     assert count[0] == -1 and (out == 7).all()

@@ -10,7 +10,7 @@ from cutile import compute
 from cutile.compute import DoubleBuffer, SortOrder, merge, radix, scan, search, sort_segments
 from cutile.compute.plans import Plan
 from cutile.compute.radix import TILE
-from tests.compute.checks import assemble_launches, check_docstring
+from tests.compute.checks import assemble_launches, both_ways, check_docstring  # noqa: F401
 from tests.gpu.tileir.tool import needs_tool
 
 UP, DOWN = SortOrder.ASCENDING, SortOrder.DESCENDING

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cutile import compute
 from cutile.compute import DoubleBuffer, SortOrder
-from tests.compute.checks import assemble_launches, check_docstring, deep_but
+from tests.compute.checks import assemble_launches, both_ways, check_docstring, deep_but  # noqa: F401
 from tests.gpu.tileir.tool import needs_tool
 
 UP, DOWN = SortOrder.ASCENDING, SortOrder.DESCENDING

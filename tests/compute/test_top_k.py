@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from cutile import compute
 from cutile.compute import SortOrder, algorithm
 from cutile.compute.plans import Plan
-from tests.compute.checks import assemble_launches, check_docstring, deep_but, forget_plans
+from tests.compute.checks import (  # noqa: F401
+    assemble_launches,
+    both_ways,
+    check_docstring,
+    deep_but,
+    forget_plans,
+)
 from tests.gpu.tileir.tool import needs_tool
 
 top_k = sys.modules[compute.top_k.__module__]
