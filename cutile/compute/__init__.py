@@ -2,7 +2,8 @@
 
 In: arrays and iterators, operators, and a stream. Out: arrays that are written in place. Each algorithm is a file with
 kernels of this language and an object that launches them; `algorithm.py` says how one is made. They add no meaning: all
-that they compute, kernels compute.
+that operators compute, kernels compute, but for those that are one op on arrays in host memory. There NumPy also moves
+and sorts items, in a call for all of them (`host_….py`), with the results of the kernels.
 
 What a call goes through: `roles.py` reads its arguments. `iterators` (operands; of arrays, `arrays.py`) and
 `operators.py` (`function_key.py` tells functions apart, `captured.py` has the arrays that they capture, `results.py`

@@ -184,7 +184,9 @@ class Algorithm:
         if plan is None:
             plan, roots = self._plan(key, args, roots)
         plan.used = True
-        if temp_storage is not None:
+        if temp_storage is None:
+            plan.check_stream(stream)
+        else:
             plan.run(args, roots, temp_storage, stream)
         return plan.nbytes
 

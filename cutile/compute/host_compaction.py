@@ -73,6 +73,6 @@ def _mover(names: list[str], sizes: list[int | None], kinds: Sequence[Any]) -> C
         for k, (target, some) in enumerate(zip(targets, places, strict=True)):
             move(items, some, target)
             if k < len(counts):
-                counts[k] = len(some)
+                counts[k:k + 1] = np.array([len(some)])  # which wraps where it does not fit
 
     return finish

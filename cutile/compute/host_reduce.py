@@ -55,9 +55,10 @@ def _fold(ufunc: np.ufunc, dtype: DType) -> Callable:
     def of_integers(items: np.ndarray, initial: tuple[int, ...], out: np.ndarray) -> None:
         if initial:
             before, = initial
-            out[0] = ufunc.reduce(items, 0, storage, None, False, before % modulus if modulus else before)
+            found = ufunc.reduce(items, 0, storage, None, False, before % modulus if modulus else before)
         else:
-            out[0] = ufunc.reduce(items, 0, storage)
+            found = ufunc.reduce(items, 0, storage)
+        out[:] = np.asarray(found)  # an item, in place of a line, would refuse what does not fit
 
     def of_floats(items: np.ndarray, initial: tuple[int, ...], out: np.ndarray) -> None:
         found = quietly(ufunc.reduce, items, 0, storage)

@@ -126,7 +126,7 @@ def _launch(plan: Plan, keys: IteratorBase, outs: dict[str, IteratorBase], equal
         check_sizes(sizes, len(heads))
         move(keys, heads, keys_out)
         then(source, heads, target)
-        counter[0] = len(heads)
+        counter[:1] = np.array([len(heads)])  # which wraps where it does not fit
 
     plan.call(finish, alike.state(None), _source(plan, keys, out, n), _target(out), counter.state(1), *args)
 

@@ -33,7 +33,8 @@ from cutile.runtime import ahead
 from cutile.runtime.array_ref import GPU, ref_of
 from cutile.runtime.autograd import Written, before_writing
 from cutile.runtime.launch_key import find_reader
-from cutile.runtime.scratch import Scratch
+from cutile.runtime.launch_plan import check_on_host
+from cutile.runtime.scratch import Scratch, stream_handle
 from cutile.tracebacks import for_users
 
 ALIGNMENT = 256  # of the arrays in temporary storage, and of temporary storage on a GPU
@@ -169,6 +170,14 @@ class Plan:
         self._written_through = tuple((i, name) for i, name in written if isinstance(args[i], IteratorBase))
         del self._positions, self._slots, self._captured, self.storage
 
+    def check_stream(self, stream: Any) -> None:
+        """TypeError for what is no stream."""
+        if stream is not None:
+            if self.device is None:
+                check_on_host(stream)
+            else:
+                stream_handle(stream)
+
     def run(self, args: tuple, roots: list, storage: Any, stream: Any) -> None:
         """Run it. `storage`: the user's temporary storage; ValueError if it is too small or misaligned. The list of
         roots gets it.
@@ -201,6 +210,8 @@ class Plan:
         raise error from error.__cause__
 
     def _run(self, args: tuple, roots: list, stream: Any) -> None:
+        if stream is not None and self.device is None:
+            check_on_host(stream)
         if self._written:
             before_writing(self._written, args)
         if self._written_through:

@@ -342,3 +342,17 @@ def test_what_does_not_compile_is_told_by_the_launch(monkeypatch, many_kernels):
         with pytest.raises(FileNotFoundError, match="no assembler"):
             call()
         assert threads.count(threading.get_ident()) == k
+
+
+def test_what_is_no_stream_is_refused_in_host_memory():
+    """Whatever runs: kernels, NumPy, nothing, and where a call only asks for a size."""
+    x, out = np.arange(4), np.zeros(4, int)
+    make = compute.make_reduce_into(x, out, OpKind.PLUS, 0)
+    for call in (lambda: compute.unary_transform(x, out, lambda v: v, 4, stream="no"),
+                 lambda: compute.reduce_into(x, out, 4, OpKind.PLUS, stream="no"),
+                 lambda: compute.reduce_into(x, out, 0, OpKind.PLUS, stream="no"),
+                 lambda: make(None, x, out, OpKind.PLUS, 4, 0, stream="no"),
+                 lambda: make(np.zeros(8, np.uint8), x, out, OpKind.PLUS, 4, 0, stream="no")):
+        with pytest.raises(TypeError, match="type str is no stream"):
+            call()
+    assert not out.any()

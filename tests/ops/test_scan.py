@@ -171,3 +171,17 @@ def test_refused_scans(args, word):
         w.call(scan.scan, tiles(x), *rest)
     with pytest.raises(TileTypeError, match="reverse"):
         w.call(scan.scan, tiles([1]), 0, function(arithmetic.sub), 0, reverse=0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("f, one", [(np.maximum, _numeric.maximum), (np.minimum, _numeric.minimum)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_extremes_of_floats_in_one_call(dtype, f, one, reverse):
+    """They pass over NaN, tell zeros apart, and have the bits that one step after another has."""
+    values = [np.nan, -np.nan, 0.0, -0.0, -1.5, np.inf, -np.inf, 3.0, 1e-40, -1e-40]
+    x = RNG.choice(np.array(values, dtype), (3, 5, 64), p=[0.3, 0.3, *[0.05] * 8])
+    for at in (x, x[:, :, :40], np.full((1, 2, 9), np.nan, dtype), np.moveaxis(x, 0, -1)):
+        steps = at[..., ::-1] if reverse else at
+        want = in_order([steps[..., k] for k in range(at.shape[-1])], lambda a, b: one(a, b, False))
+        want = np.stack(want[::-1] if reverse else want, -1)
+        assert same_bits(scan._extremes(f, at, -1, reverse), want)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from cutile import compute
 from cutile.compute import CountingIterator
@@ -13,3 +14,12 @@ def test_counting_wraps():
     compute.unary_transform(CountingIterator(np.uint8(250)), out, compute.OpKind.IDENTITY, 10)
     assert out.tolist() == [250, 251, 252, 253, 254, 255, 0, 1, 2, 3]
     assert (CountingIterator(np.uint8(250)) + 10).numbers == (4,)
+
+
+@pytest.mark.parametrize("iterator", [CountingIterator, compute.ConstantIterator])
+def test_arrays_are_refused(iterator):
+    for value in (np.arange(3), np.zeros((1, 1)), np.zeros(0)):
+        shape = rf"shape \({value.shape[0]},"
+        with pytest.raises(TypeError, match=rf"{iterator.__name__} takes one value.*{shape}.*pass one"):
+            iterator(value)
+    assert iterator(np.array(3, np.int8)).numbers == (3,)

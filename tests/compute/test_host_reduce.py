@@ -1,0 +1,84 @@
+"""Reductions of arrays in host memory by NumPy: beside the kernels that reduce iterators, and what is left to these."""
+
+from __future__ import annotations
+
+import functools
+import operator
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cutile import compute
+from cutile.compute import Determinism, OpKind, host_reduce
+
+KINDS = {OpKind.PLUS: operator.add, OpKind.MULTIPLIES: operator.mul, OpKind.MINIMUM: min, OpKind.MAXIMUM: max,
+         OpKind.BIT_AND: operator.and_, OpKind.BIT_OR: operator.or_, OpKind.BIT_XOR: operator.xor}
+NAN = np.nan
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What `host_reduce` took over, call by call."""
+    compute.clear_all_caches()
+    found, reduce = [], host_reduce.reduce
+    monkeypatch.setattr(host_reduce, "reduce", lambda *args: found.append(reduce(*args)) or found[-1])
+    yield found
+    compute.clear_all_caches()
+
+
+def reduced(x, op, initial=None, dtype=None, **options):
+    out = np.full(2, 77).astype(x.dtype if dtype is None else dtype)
+    compute.reduce_into(x, out, len(x), op, initial, **options)
+    assert out[1] == np.array(77).astype(out.dtype)
+    return out[0]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("op", KINDS, ids=lambda op: op.name)
+def test_integers_wrap_as_in_exact_arithmetic(op, dtype, asked):
+    info = np.iinfo(dtype)
+    x = np.random.default_rng(1).integers(info.min, info.max, 700, dtype=dtype, endpoint=True)
+    for items, first in ((x, info.max), (x[::-3], info.min), (x[:1], 3)):
+        exact = functools.reduce(KINDS[op], map(int, items), int(first))
+        want = (exact - info.min) % (1 << info.bits) + info.min
+        assert reduced(items, op, np.array([first], dtype)) == want
+    assert all(asked)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("items", [[1, NAN, 3], [NAN, NAN], [0.0, -0.0], [-0.0, -0.0], [-np.inf, NAN], [2, 0.0, -0.0]])
+@pytest.mark.parametrize("first", [None, NAN, 0.0, -0.0, 5.0, -np.inf])
+def test_extremes_of_floats_are_those_of_kernels(dtype, items, first, asked):
+    x = np.array(items, dtype)
+    through = compute.TransformIterator(x, lambda v: v)
+    for op in (OpKind.MINIMUM, OpKind.MAXIMUM):
+        first_item = None if first is None else np.array([first], dtype)
+        out = np.zeros(1, dtype)
+        compute.reduce_into(through, out, len(x), op, first_item)
+        found = reduced(x, op, first_item)
+        assert str(found) == str(out[0])  # tells zeros apart, and takes NaN for NaN
+    assert {*asked} == {True, False}
+
+
+def test_sums_convert_as_kernels_do(asked):
+    x = np.arange(-50, 77, dtype=np.int8)
+    assert reduced(x, OpKind.PLUS, np.int64(1000), np.int64) == 1000 + x.astype(int).sum()
+    thousands = x.astype(np.int64) * 1000
+    assert reduced(thousands, OpKind.PLUS, dtype=np.int16) == thousands.sum().astype(np.int16)
+    assert reduced(x.astype(np.float32), lambda a, b: a + b, np.float32(0.5)) == x.astype(int).sum() + 0.5
+    assert asked == [True, True, True]
+    assert reduced(x, OpKind.PLUS, np.float32(0.5), np.float32) == x.astype(int).sum() + 0.5
+    assert reduced(x.astype(ml_dtypes.bfloat16), OpKind.MAXIMUM) == 76
+    assert reduced(x > 0, OpKind.MAXIMUM, np.int32(0), np.int32) == 1
+    assert not any(asked[3:])
+
+
+def test_what_kernels_reduce(asked, monkeypatch):
+    x = np.arange(100, dtype=np.int32)
+    assert reduced(x, lambda a, b: a + b + 0 * a * b) == 4950
+    assert reduced(x, OpKind.PLUS, determinism=Determinism.GPU_TO_GPU) == 4950
+    assert not any(asked)
+    assert reduced(x, OpKind.PLUS) == 4950 and asked == [True]
+    monkeypatch.setenv("CUTILE_SANITIZE", "all")  # another plan, though all else is the same
+    assert reduced(x, OpKind.PLUS) == 4950 and asked == [True, False]
