@@ -1,4 +1,4 @@
-"""Items that operators choose, moved in host memory: a launch says of each item where it goes, then NumPy moves them."""
+"""Items that operators choose, moved in host memory: a launch says of each item where it goes, NumPy moves them all."""
 
 from __future__ import annotations
 

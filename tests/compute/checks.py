@@ -65,7 +65,7 @@ def deep_but(values, *quick):
 
 @pytest.fixture(scope="module", autouse=True, params=["NumPy", "kernels"])
 def both_ways(request):
-    """Each test of a module that imports this runs in the ways for host memory and for GPUs, here in the interpreter."""
+    """Each test of a module that imports this runs in the ways for host memory and for GPUs, in the interpreter."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "kernels":
             patch.setattr(Plan, "on_host", False)

@@ -28,7 +28,7 @@ class _Value(IteratorBase):
     def __init__(self, value: Any):
         if getattr(value, "ndim", 0):
             raise TypeError(f"{type(self).__name__} takes one value, such as 5 or np.int32(5), not an array of shape "
-                            f"{tuple(value.shape)}; pass one of its items, or the array itself in place of the iterator")
+                            f"{tuple(value.shape)}; pass one of its items, or the array in place of the iterator")
         try:
             self.value, self.value_type = value, type_of_value(value)
             self.numbers = self.value_type.numbers(value)
