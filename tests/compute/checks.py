@@ -69,6 +69,6 @@ def both_ways(request):
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "kernels":
             patch.setattr(Plan, "on_host", False)
-        compute.clear_all_caches()
+        forget_plans()
         yield request.param
-    compute.clear_all_caches()
+    forget_plans()

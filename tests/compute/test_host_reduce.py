@@ -11,6 +11,7 @@ import pytest
 
 from cutile import compute
 from cutile.compute import Determinism, OpKind, host_reduce
+from tests.compute.checks import forget_plans
 
 KINDS = {OpKind.PLUS: operator.add, OpKind.MULTIPLIES: operator.mul, OpKind.MINIMUM: min, OpKind.MAXIMUM: max,
          OpKind.BIT_AND: operator.and_, OpKind.BIT_OR: operator.or_, OpKind.BIT_XOR: operator.xor}
@@ -20,11 +21,11 @@ NAN = np.nan
 @pytest.fixture
 def asked(monkeypatch):
     """What `host_reduce` took over, call by call."""
-    compute.clear_all_caches()
+    forget_plans()
     found, reduce = [], host_reduce.reduce
     monkeypatch.setattr(host_reduce, "reduce", lambda *args: found.append(reduce(*args)) or found[-1])
     yield found
-    compute.clear_all_caches()
+    forget_plans()
 
 
 def reduced(x, op, initial=None, dtype=None, **options):
