@@ -27,6 +27,8 @@ INDICES = {
     "remainder from a multiple": lambda b, i, n: (i + 9) % 8 - 1,
     "remainder by a negative": lambda b, i, n: (b + i) % -3,
     "remainder by a counter": lambda b, i, n: b % (i + 2),
+    "remainder by what falls": lambda b, i, n: (b + 5) % (8 - (b & 3)),
+    "remainder of a square": lambda b, i, n: (b * b + 1) % 4,
     "quotient": lambda b, i, n: (3 * b + i) // 2,
     "quotient by a negative": lambda b, i, n: (b + i) // -2 + 3,
     "quotient by a counter": lambda b, i, n: (b + 3) // (i + 2),
@@ -59,6 +61,7 @@ INDICES = {
     "absolute": lambda b, i, n: abs(b - i),
     "blocks": lambda b, i, n: ct.num_blocks(0) - 5 + i,
     "blocks before": lambda b, i, n: b - ct.num_blocks(0) + i,
+    "negative of negatives": lambda b, i, n: -(b - 6) - 4,
     "twice negative": lambda b, i, n: -(2 * b) + 3 * i,
     "of a truth": lambda b, i, n: ct.astype(b > i, ct.int32) + i,
 }

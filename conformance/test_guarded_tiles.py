@@ -30,6 +30,8 @@ CONDITIONS = {
     "unequal": lambda i, n: i != 1,
     "not less": lambda i, n: not i < 2,
     "not at least": lambda i, n: not i >= n,
+    "not more than two": lambda i, n: not i > 2,
+    "not more than the last": lambda i, n: not i > n - 1,
     "not unequal": lambda i, n: not i != 2,
     "not equal": lambda i, n: not i == 2,
     "between": lambda i, n: 1 <= i < n,
@@ -136,6 +138,42 @@ def test_guarded_tiles(condition, form):
                     first = LEFT + TILE * at(i, n)
                     want[first:first + TILE] = np.arange(first - LEFT + 1, first - LEFT + TILE + 1) + 100
             assert y.tolist() == want[LEFT:LEFT + size].tolist(), (size, at)
+
+
+ONE_SIDED = {  # conditions on an index of which nothing else is known
+    "not negative": lambda i, n: i >= 0,
+    "behind the first": lambda i, n: i > 0,
+    "not before the second": lambda i, n: not i < 1,
+    "below the last": lambda i, n: i < n - 1,
+    "not above the last": lambda i, n: not i > n - 1,
+    "different": lambda i, n: i != n,
+    "one of two sides": lambda i, n: i < 0 or i >= n,
+}
+
+
+@clause("LOAD-5.outside", "STORE-1.outside", "COND-1.bool")
+@pytest.mark.parametrize("condition", ONE_SIDED)
+def test_loaded_indices_behind_one_comparison(condition):
+    """An index from memory that a comparison bounds on one side alone may lie outside on the other."""
+    holds, tiles = ONE_SIDED[condition], 3
+
+    @ct.kernel
+    def k(x, indices, y):
+        b, n = ct.bid(0), ct.num_tiles(x, 0, (TILE,))
+        i = ct.load(indices, b, ()).item()
+        if holds(i, n):
+            t = ct.load(x, i, (TILE,), padding_mode=ct.PaddingMode.ZERO)
+            ct.store(y, (b, i), t.reshape((1, TILE)) + 100)
+
+    indices = np.array([-(1 << 31), -5, -1, 0, 1, 2, 3, 4, 9, (1 << 29) - 1, 1 << 29, (1 << 31) - 1], np.int32)
+    for size in (tiles * TILE, tiles * TILE - 1):
+        x, y = np.arange(1, size + 1, dtype=np.int32), np.zeros((len(indices), size), np.int32)
+        launch(k, x, indices, y, grid=(len(indices),))
+        want = np.zeros_like(y)
+        for b, i in enumerate(map(int, indices)):
+            if holds(i, tiles) and 0 <= i < tiles:
+                want[b, TILE * i:TILE * (i + 1)] = x[TILE * i:TILE * (i + 1)] + 100
+        assert y.tolist() == want.tolist()
 
 
 WHOLE = 16  # elements of a tile; arrays hold whole tiles
