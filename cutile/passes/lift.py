@@ -295,6 +295,7 @@ class _Lifting:
 
     def once(self, n: While, mask: Mask) -> bool:
         """Lift a loop that runs once: each element leaves it by a Break."""
+        self.values.update(zip(n.params, map(self.get, n.inits), strict=True))
         edges = self.body(n.body, mask).breaks
         self.b.span = n.span
         for i, v in enumerate(n.results):

@@ -106,12 +106,27 @@ def called(x, y):
     return inner(x) + inner(y)
 
 
+def once(x, y):
+    while True:
+        x += 1
+        for _ in range(2):
+            if y > 2:
+                break
+            x += y
+        if x > 20:
+            x -= 7
+            break
+        y = x
+        break
+    return x - y
+
+
 def tuples(x, y):
     p, q = (x, y) if x < y else (y, x)
     return p * 3 + q
 
 
-FUNCTIONS = [nested, skipping, twice, left_early, guarded, called, tuples, lambda x, y: collatz(x), lambda x, y:
+FUNCTIONS = [nested, skipping, twice, left_early, guarded, called, tuples, once, lambda x, y: collatz(x), lambda x, y:
              divisor(x), lambda x, y: x if 2 < x < 20 or y == 1 else y, lambda x, y: max(x, y) - min(x, y, 0)]
 
 
