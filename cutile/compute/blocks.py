@@ -84,6 +84,18 @@ class Combined:
         right = tuple(ct.extract(x, (1,), half) for x in ct.static_iter(numbers))
         return self._halved(self.type.flat(self(self.type.nest(left), self.type.nest(right))))
 
+    def picked(self, value, chosen):
+        """The item of a tile that is chosen, the only one, as a value of scalars; any where none is."""
+        numbers = self.type.flat(value)
+        zeros = tuple(0 for _ in ct.static_iter(range(len(numbers))))
+        found = ct.reduce((*numbers, chosen), 0, lambda *both: self._chosen_of(*both), (*zeros, False))
+        return self.type.nest(found[:-1])
+
+    def _chosen_of(self, *both):
+        half = ct.static_eval(len(both) // 2)
+        x, y, there = self.type.nest(both[:half - 1]), self.type.nest(both[half:-1]), both[half - 1]
+        return (*self.type.flat(self.type.select(there, x, y)), there | both[-1])
+
     def rows_reduced(self, value, there):
         """The combination of the items of each row of a tile: of those that are there, the first ones of a row. `there`
         is None where all are.

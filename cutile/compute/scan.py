@@ -1,8 +1,9 @@
 """inclusive_scan and exclusive_scan: each item combined with all before it, by an associative operator [SCN-*].
 
-A first launch combines the items of each tile, the combinations are scanned in the same way, and a last launch scans
-the tiles, each beginning with what stands before it. An item is written by the block that read it, so that a scan may
-be in place.
+A first launch combines the items of each tile, and a last launch scans the tiles, each beginning with what stands
+before it. If there are few tiles, each block of the last launch scans the combinations itself, since a launch costs the
+host more; those of many tiles are scanned in between, in the same way. An item is written by the block that read it, so
+that a scan may be in place.
 """
 
 from typing import Any
@@ -43,10 +44,10 @@ def _sums(items: IteratorBase, sums: IteratorBase, combine: Combined, wide: bool
 
 
 def _scanned(items: IteratorBase, out: IteratorBase, sums: IteratorBase | None, combine: Combined, begin: Any,
-             given: Any, inclusive: bool, wide: bool) -> Any:
+             given: Any, inclusive: bool, wide: bool, many: int) -> Any:
     """A kernel that scans each tile. `sums`: what stands before each tile, where there is a `begin`; what stands before
     it and in it, where there is none; None for a single tile. `begin`, `given`: reader and annotation of an initial
-    value.
+    value. `many`: unless it is 0, `sums` are the combinations of tiles, at most so many.
     """
     reader, writer, t = items.reader(), out.writer(), combine.type
     prefixes = None if sums is None else sums.reader()
@@ -59,7 +60,16 @@ def _scanned(items: IteratorBase, out: IteratorBase, sums: IteratorBase | None, 
         i = ct.bid(0)
         place = Place(i, size, n, whole)
         scanned = combine.scanned(t.cast(reader.tile(source, place)))
-        if begins:
+        if many:
+            others = Place(0, many, ct.astype((n + size - 1) // size, ct.int32), False)
+            prefix = combine.picked(combine.scanned(t.cast(prefixes.tile(before, others))), others.index() == i - 1)
+            if begins:
+                first = t.cast(begin.value(initial))
+                prefix = t.select(i > 0, combine(first, prefix), first)
+                scanned = combine(prefix, scanned)
+            else:
+                scanned = t.select(i > 0, combine(prefix, scanned), scanned)
+        elif begins:
             if alone:
                 prefix = t.cast(begin.value(initial))
             else:
@@ -122,10 +132,12 @@ def _scan(plan: Plan, items: IteratorBase, out: IteratorBase, levels: list, size
     if sums is not None:
         kernel = kernels_for(("scan sums", *key, plan.on_host), _sums, items, sums, combine, wide, plan.on_host)
         plan.launch(sizes[1], kernel, items.state(n), sums.state(None), n, size, n % size == 0)
+    many = 1 << (sizes[1] - 1).bit_length() if len(sizes) == 2 and not plan.on_host else 0
+    if sums is not None and not many:
         _scan(plan, sums, sums, levels[1:], sizes[1:], op, combine, begin, begin is None, size)
-    key = "scan", *key, out.kind, sums is None, None if begin is None else begin.kind, inclusive
+    key = "scan", *key, out.kind, sums is None, None if begin is None else begin.kind, inclusive, many
     kernel = kernels_for(key, _scanned, items, out, sums, combine, begin and begin.reader(),
-                         begin and begin.annotation(wide), inclusive, wide)
+                         begin and begin.annotation(wide), inclusive, wide, many)
     plan.launch(-(-n // size), kernel, items.state(n), out.state(n), () if sums is None else sums.state(None),
                 () if begin is None else begin.state, n, size, n % size == 0)
 

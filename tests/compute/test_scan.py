@@ -8,7 +8,8 @@ import pytest
 import cutile as ct
 from cutile import compute
 from cutile.compute import OpKind
-from cutile.compute.scan import HOST_TILE
+from cutile.compute.plans import Plan
+from cutile.compute.scan import HOST_TILE, TILE
 
 SIZES = [1, 2, HOST_TILE - 1, HOST_TILE, HOST_TILE + 1, HOST_TILE ** 2 - 1, HOST_TILE ** 2 + 1, 5000, 70_001]
 
@@ -17,8 +18,37 @@ def integers(n: int, low: int = -9) -> np.ndarray:
     return np.random.default_rng(n).integers(low, 9, n).astype(np.int32)
 
 
+@pytest.fixture(params=["host", "gpu"])
+def launches(request, monkeypatch):
+    """The grids of what is launched, with the launches for host memory and then with those for a GPU."""
+    found: list[int] = []
+
+    def launch(plan, blocks, kernel, *args):
+        found.append(blocks)
+        return launch_of_plan(plan, blocks, kernel, *args)
+
+    launch_of_plan = Plan.launch
+    monkeypatch.setattr(Plan, "launch", launch)
+    compute.clear_all_caches()
+    if request.param == "gpu":
+        monkeypatch.setattr(Plan, "on_host", False)
+    yield found
+    compute.clear_all_caches()
+
+
+@pytest.mark.parametrize("n, blocks", [(TILE, [1]), (TILE + 1, [2, 2]), (TILE ** 2, [TILE, TILE]),
+                                       (TILE ** 2 + 1, [TILE + 1, 2, 2, TILE + 1])])
+@pytest.mark.parametrize("launches", ["gpu"], indirect=True)
+def test_blocks_of_few_tiles_combine_those_before_them(launches, n, blocks):
+    x, o = integers(n), np.zeros(n, np.int64)
+    compute.inclusive_scan(x, o, lambda a, b: a + b, None, n)
+    assert launches == blocks and np.array_equal(o, np.cumsum(x))
+    compute.exclusive_scan(x, o, lambda a, b: a + b, 3, n)
+    assert launches == blocks * 2 and np.array_equal(o, np.cumsum(x) - x + 3)
+
+
 @pytest.mark.parametrize("n", SIZES)
-def test_sizes(n):
+def test_sizes(n, launches):
     x, o = integers(n), np.full(n + 2, -77, np.int64)
     total = np.cumsum(x)
     for begin in (None, 0, np.array([7], np.int64)):
@@ -32,7 +62,7 @@ def test_sizes(n):
 
 
 @pytest.mark.parametrize("n", [1, 33, 4000])
-def test_in_place(n):
+def test_in_place(n, launches):
     x = integers(n)
     y, z = x.copy(), x.copy()
     compute.inclusive_scan(y, y, OpKind.MAXIMUM, None, n)
@@ -40,7 +70,7 @@ def test_in_place(n):
     assert np.array_equal(y, np.maximum.accumulate(x)) and np.array_equal(z, np.cumsum(x) - x + 5)
 
 
-def test_an_operator_that_does_not_commute():
+def test_an_operator_that_does_not_commute(launches):
     """Affine maps, composed in order: struct in, struct out."""
     Map = compute.gpu_struct({"scale": np.float64, "shift": np.float64})
 
@@ -63,7 +93,7 @@ def test_an_operator_that_does_not_commute():
         assert o.tolist() == want
 
 
-def test_an_operator_with_a_loop():
+def test_an_operator_with_a_loop(launches):
     def divisor(a, b):
         while b != 0:
             a, b = b, a % b
@@ -85,7 +115,7 @@ def test_accumulators_and_iterators():
     assert o.tolist() == [k * (k + 1) // 2 for k in range(400)]
 
 
-def test_segments_by_flags():
+def test_segments_by_flags(launches):
     """A segmented scan is a scan of pairs."""
     n = 3000
     x, flags = integers(n), (integers(n) == 3).astype(np.int32)
