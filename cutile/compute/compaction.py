@@ -59,15 +59,34 @@ class Predicate:
 
 @dataclasses.dataclass(frozen=True)
 class Begins:
-    """Whether keys begin a run: those to which the key before is not equal, and the first one."""
+    """Whether keys, which have type `type`, begin a run: those to which the key before is not equal, and the first one.
+
+    `width`: of so many keys, which a lane of a GPU has beside each other, only the first one's key before is read.
+    """
 
     equal: Predicate
+    type: ValueType
+    width: int
 
     def __call__(self, reader, state, place, keys):
         index = place.index()
         inner = index > 0 if place.whole else (index > 0) & place.mask()
-        found = ~self.equal((reader.at(state, index - 1, inner), keys), inner)
+        found = ~self.equal((self._before(reader, state, place, keys), keys), inner)
         return found if place.whole else found & place.mask()
+
+    def _before(self, reader, state, place, keys):
+        rows = ct.static_eval(max(place.size // self.width, 1))
+        width = ct.static_eval(place.size // rows)
+        first = ct.astype(place.i, place.n.dtype) * place.size + ct.arange(rows, dtype=place.n.dtype) * width
+        there = first > 0 if place.whole else (first > 0) & (first <= place.n)
+        heads, mine = self.type.flat(reader.at(state, first - 1, there, True)), self.type.flat(keys)
+        return self.type.nest(tuple(_moved_on(heads[k], mine[k], rows, width)
+                                    for k in ct.static_iter(range(len(mine)))))
+
+
+def begins(equal: Predicate, t: ValueType, on_host: bool) -> Begins:
+    """That of keys of type `t`. A lane loads 16 bytes at a time."""
+    return Begins(equal, t, 1 if on_host else max(16 * 8 // max(d.bitwidth for d in t.dtypes), 1))
 
 
 def predicate(argument: str, op: Operator, *types: ValueType) -> Predicate:
@@ -91,13 +110,30 @@ def check_counter(argument: str, out: IteratorBase, least: int) -> None:
 # ------------------------------------------------------------------ tile code
 
 
+def _moved_on(heads, items, rows, width):
+    """Each row of items moved on by one, behind an item of `heads`."""
+    if width == 1:
+        return heads
+    table = ct.reshape(items, (rows, width))
+    columns = tuple(ct.extract(table, (0, c), (rows, 1)) for c in ct.static_iter(range(width - 1)))
+    return ct.reshape(_beside((ct.reshape(heads, (rows, 1)), *columns)), items.shape)
+
+
+def _beside(columns):
+    """A table of columns, as many as a power of two."""
+    if len(columns) == 1:
+        return columns[0]
+    half = ct.static_eval(len(columns) // 2)
+    return ct.cat((_beside(columns[:half]), _beside(columns[half:])), 1)
+
+
 def ranked(flags, dtype):
     """For each item the number of items up to it that have the flag."""
-    return ct.cumsum(ct.astype(flags, dtype), axis=0)
+    return ct.astype(ct.cumsum(ct.astype(flags, ct.int32), axis=0), dtype)
 
 
 def total(flags, dtype):
-    return ct.sum(ct.astype(flags, dtype))
+    return ct.astype(ct.sum(ct.astype(flags, ct.int32)), dtype)
 
 
 def say(words, i, word):

@@ -12,7 +12,7 @@ import cutile as ct
 from cutile.compute import host_runs
 from cutile.compute.algorithm import check_count, is_wide
 from cutile.compute.blocks import put_one
-from cutile.compute.compaction import Begins, check_counter, nothing_kernel, predicate
+from cutile.compute.compaction import Begins, begins, check_counter, nothing_kernel, predicate
 from cutile.compute.host_segments import InSegments
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operator_errors import check_stored
@@ -150,11 +150,11 @@ def reduce_runs(plan: Plan, keys: IteratorBase, values: IteratorBase, outs: dict
         return
     t = values.value_type
     result_of(op, t, t, to=t)
-    begins = Begins(predicate("equal", equal, keys.value_type, keys.value_type))
+    heads = begins(predicate("equal", equal, keys.value_type, keys.value_type), keys.value_type, plan.on_host)
     if host_runs.reduce_runs(plan, keys, values, outs, op, equal, n):
         return
-    pairs = _Pairs(keys, values, begins, (equal.key,), ct.int64 if is_wide(n, keys, values, *places) else ct.int32)
-    ends = _Ends(pairs.value_type, keys, places, begins, (equal.key,))
+    pairs = _Pairs(keys, values, heads, (equal.key,), ct.int64 if is_wide(n, keys, values, *places) else ct.int32)
+    ends = _Ends(pairs.value_type, keys, places, heads, (equal.key,))
     Scan((True,)).plan(plan, pairs, ends, _InRuns(op, t), None, n)
     host_runs.check_room(plan, outs)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from cutile.compute import host_runs
 from cutile.compute.algorithm import Algorithm, check_count
-from cutile.compute.compaction import Begins, Split, check_counter, compact, predicate
+from cutile.compute.compaction import Begins, Split, begins, check_counter, compact, predicate
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator
@@ -60,7 +60,7 @@ class UniqueByKey(Algorithm):
         if host_runs.keep_first(plan, keys, items, outs, op, n):
             return
         split = _Heads(keys.reader(), items.reader(), out_keys.writer(), out_items.writer(),
-                       Begins(equal))
+                       begins(equal, keys.value_type, plan.on_host))
         compact(plan, ("unique", op.key), split, {"d_in_keys": keys, "d_in_items": items},
                 {"d_out_keys": out_keys, "d_out_items": out_items}, ("d_out_num_selected", count), n)
 
