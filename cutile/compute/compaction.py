@@ -1,13 +1,13 @@
 """What select, three_way_partition and unique_by_key share: items with a flag move to the front, in their order.
 
 An algorithm says by a `Split` which flags an item has, and where an item goes when it is known how many items with a
-flag stand before it. Three launches count the flags of each tile, add the counts up, and move the items. Of fewer than
-MANY items in GPU memory, where a launch takes longer than what it does, one does all: a block counts the flags of its
-tile, and learns from the blocks before it how many those have (`flags_before`).
+flag stand before it. Three launches count the flags of groups of tiles, add the counts up, and move the items. Of fewer
+than MANY items in GPU memory, where a launch takes longer than what it does, one does all: a block counts the flags of
+its tile, and learns from the blocks before it how many those have (`flags_before`).
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import cutile as ct
@@ -27,7 +27,9 @@ from cutile.errors import TileValueError
 TILE = 2048  # items of a tile
 HOST_TILE = 4096  # in host memory
 MANY = 1 << 20  # items, for which blocks in GPU memory wait for others longer than it takes to read items again
-COUNTS = 4096  # of tiles that are added up at a time
+GROUP = 8  # tiles that a block counts
+GROUPED = 1 << 24  # items, of which enough blocks count groups
+COUNTS = 4096  # of groups that are added up at a time
 AT_ONCE = 32  # tiles before it that a block looks at
 COUNTED = 1 << 62  # marks the word of a tile that says how many flags the tile has
 SUMMED = -1 << 63  # marks one that says how many the tile and all before it have
@@ -199,48 +201,67 @@ def _in_one_launch(split: Split, source: Any, target: Any, counter: IteratorBase
 
 
 def _counted(split: Split, source: Any, wide: bool) -> Any:
-    """A kernel that counts the flags of each tile."""
+    """A kernel of which each block counts the flags of a group of tiles. It stores how many tiles of the group before
+    each have, if a group has several, and how many the group has.
+    """
+    many = split.counts
+
     @ct.kernel
-    def count_flags(items: source, counts: tuple[(ARRAYS[wide],) * split.counts], begin: int, n: position(wide),
-                    size: ct.Constant[int], whole: ct.Constant[bool]):
+    def count_flags(items: source, counts: tuple[(ARRAYS[wide],) * many], within: tuple[(ARRAYS[wide],) * many],
+                    begin: int, n: position(wide), size: ct.Constant[int], group: ct.Constant[int],
+                    whole: ct.Constant[bool]):
         i = ct.bid(0) + begin
-        _, flags = split.flags(items, Place(i, size, n, whole))
-        for k in ct.static_iter(range(split.counts)):
-            ct.store(counts[k], (i,), ct.reshape(total(flags[k], ct.int64), (1,)))
+        if group == 1:
+            _, flags = split.flags(items, Place(i, size, n, whole))
+            found = tuple(total(flags[k], counts[k].dtype) for k in ct.static_iter(range(many)))
+        else:
+            found = tuple(ct.astype(0, counts[k].dtype) for k in ct.static_iter(range(many)))
+            tiles = group if whole else ct.minimum(ct.astype(ct.cdiv(n, size), ct.int32) - i * group, group)
+            for j in range(tiles):
+                _, flags = split.flags(items, Place(i * group + j, size, n, whole))
+                for k in ct.static_iter(range(many)):
+                    ct.store(within[k], (i * group + j,), ct.reshape(found[k], (1,)))
+                found = tuple(found[k] + total(flags[k], counts[k].dtype) for k in ct.static_iter(range(many)))
+        for k in ct.static_iter(range(many)):
+            ct.store(counts[k], (i,), ct.reshape(found[k], (1,)))
 
     return count_flags
 
 
 def _added_up(many: int, counter: IteratorBase, wide: bool) -> Any:
-    """A kernel that replaces the count of each tile by the sum of those before it, and stores the sum of all."""
+    """A kernel that replaces each count by the sum of those before it, and stores the sum of all."""
     writer = counter.writer()
 
     @ct.kernel
     def add_up(counts: tuple[(ARRAYS[wide],) * many], sums: tuple[(ARRAYS[wide],) * many],
                totals: counter.annotation(False), size: ct.Constant[int]):
         for k in ct.static_iter(range(many)):
-            so_far = ct.int64(0)
+            so_far = ct.astype(0, counts[k].dtype)
             for j in range(ct.num_tiles(counts[k], axis=0, shape=(size,))):
                 some = ct.load(counts[k], (j,), (size,), padding_mode=ct.PaddingMode.ZERO)
                 ct.store(counts[k], (j,), ct.cumsum(some, axis=0) - some + so_far)
                 so_far += ct.sum(some)
             ct.store(sums[k], (0,), ct.reshape(so_far, (1,)))
-            put_one(writer, totals, k, Number(ct.int64), so_far)
+            put_one(writer, totals, k, Number(ct.int64), ct.astype(so_far, ct.int64))
 
     return add_up
 
 
 def _moved(split: Split, source: Any, target: Any, wide: bool) -> Any:
     """A kernel that moves the flagged items of each tile, of which it is known how many stand before it."""
+    many = split.counts
+
     @ct.kernel
-    def move(items: source, out: target, counts: tuple[(ARRAYS[wide],) * split.counts], begin: int,
-             n: position(wide), size: ct.Constant[int], whole: ct.Constant[bool]):
+    def move(items: source, out: target, counts: tuple[(ARRAYS[wide],) * many], within: tuple[(ARRAYS[wide],) * many],
+             begin: int, n: position(wide), size: ct.Constant[int], group: ct.Constant[int], whole: ct.Constant[bool]):
         i = ct.bid(0) + begin
         place = Place(i, size, n, whole)
         values, flags = split.flags(items, place)
         ranks = ()
-        for k in ct.static_iter(range(split.counts)):
-            prefix = ct.load(counts[k], (i,), (1,))
+        for k in ct.static_iter(range(many)):
+            prefix = ct.load(counts[k], (i // group,), (1,))
+            if group > 1:
+                prefix = prefix + ct.load(within[k], (i,), (1,))
             ranks = ranks + (ranked(flags[k], n.dtype) + ct.astype(prefix, n.dtype),)
         split.put(items, out, place, values, flags, ranks)
 
@@ -325,22 +346,29 @@ def _with_one_launch(work: _Work) -> None:
 def _with_three_launches(work: _Work) -> None:
     plan, n, many, (source, target) = work.plan, work.n, work.split.counts, work.annotations()
     tile = HOST_TILE if plan.on_host else TILE
-    full, rest = divmod(n, tile)
-    parts = (full, 0, True), (int(rest > 0), full, False)  # masks cost time
-    tiles = full + int(rest > 0)
-    counts = tuple(plan.array(tiles, ct.int64) for _ in range(many))
-    sums = tuple(plan.array(1, ct.int64) for _ in range(many))
+    group = 1 if plan.on_host or n < GROUPED else GROUP
+    tiles, full = -(-n // tile), n // tile
+    dtype = ct.int64 if plan.on_host or work.wide else ct.int32
+
+    def parts(whole: int, every: int) -> Iterator[tuple[int, int, bool]]:
+        """How many blocks begin where: those whose items are all there, since masks cost time, and the others."""
+        yield whole, 0, True
+        yield every - whole, whole, False
+
+    counts = tuple(plan.array(-(-tiles // group), dtype) for _ in range(many))
+    within = tuple(plan.array(tiles if group > 1 else 1, dtype) for _ in range(many))
+    sums = tuple(plan.array(1, dtype) for _ in range(many))
     kernel = kernels_for(("count", *work.key), _counted, work.split, source, work.wide)
-    for blocks, begin, whole in parts:
-        plan.launch(blocks, kernel, work.states()[0], counts, begin, n, tile, whole)
+    for blocks, begin, whole in parts(full // group, -(-tiles // group)):
+        plan.launch(blocks, kernel, work.states()[0], counts, within, begin, n, tile, group, whole)
     kernel = kernels_for(("add up", many, work.counter.kind, work.wide), _added_up, many, work.counter, work.wide)
     plan.launch(1, kernel, counts, sums, work.counter.state(many), COUNTS)
     sizes = {name: out.size() for name, out in work.outs.items()}
     if plan.on_host and any(size is not None for size in sizes.values()):
         plan.call(_check_room(sizes, n), *sums)
     kernel = kernels_for(("move", *work.key), _moved, work.split, source, target, work.wide)
-    for blocks, begin, whole in parts:
-        plan.launch(blocks, kernel, *work.states(), counts, begin, n, tile, whole)
+    for blocks, begin, whole in parts(full, tiles):
+        plan.launch(blocks, kernel, *work.states(), counts, within, begin, n, tile, group, whole)
 
 
 def _check_room(sizes: dict[str, int | None], n: int) -> Callable:

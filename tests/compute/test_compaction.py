@@ -19,7 +19,8 @@ from tests.compute.compactions import heads, parted, run_partition, run_select, 
 from tests.elements import under_debugger
 from tests.gpu.tileir.tool import needs_tool
 
-SIZES = sorted({0, 1, 2, *(k + d for k in (64, compaction.TILE, compaction.HOST_TILE, 3 * compaction.HOST_TILE)
+SIZES = sorted({0, 1, 2, *(k + d for k in (64, compaction.TILE, compaction.HOST_TILE, 3 * compaction.HOST_TILE,
+                                                     compaction.GROUP * compaction.TILE)
                            for d in (-1, 0, 1, 2))})
 DTYPES = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float16, np.float32,
           np.float64, np.bool_, ml_dtypes.bfloat16]
@@ -33,12 +34,14 @@ def fresh():
     forget_plans()
 
 
-@pytest.fixture(params=["host", "gpu", "gpu, many"])
+@pytest.fixture(params=["host", "gpu", "gpu, many", "gpu, groups"])
 def way(request, monkeypatch):
     if request.param != "host":
         monkeypatch.setattr(Plan, "on_host", False)
-    if request.param == "gpu, many":
+    if request.param in ("gpu, many", "gpu, groups"):
         monkeypatch.setattr(compaction, "MANY", 1)
+    if request.param == "gpu, groups":
+        monkeypatch.setattr(compaction, "GROUPED", 1)
     return request.param
 
 
