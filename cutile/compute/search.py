@@ -18,7 +18,7 @@ from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT, with_default
 from cutile.compute.value_types import Number
 from cutile.dtypes import info
 
-TILE = 512  # values of a tile
+TILE = 128  # values of a tile: one of a thread, since searches wait for memory
 
 
 def _kernel(data: IteratorBase, values: IteratorBase, out: IteratorBase, before: Any, upper: bool, wide: bool) -> Any:

@@ -161,7 +161,7 @@ def test_storage(way):
     whole = np.empty(need + 16, np.uint8)
     wrong = [(np.empty(need - 1, np.uint8), f"has {need - 1} bytes, and {need} are needed")]
     if way != "host":  # where it has truth values alone
-        wrong.append((whole[1 + -whole.ctypes.data % 8:][:need], "no multiple of 8"))
+        wrong.append((whole[1 + -whole.ctypes.data % 8:][:need], "no multiple of [48]"))
     for storage, error in wrong:
         with pytest.raises(ValueError, match=error):
             selector(storage, x, out, count, small, n)
