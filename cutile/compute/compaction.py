@@ -27,7 +27,9 @@ from cutile.errors import TileValueError
 TILE = 2048  # items of a tile
 HOST_TILE = 4096  # in host memory
 MANY = 1 << 20  # items, for which blocks in GPU memory wait for others longer than it takes to read items again
-GROUP = 8  # tiles that a block counts
+FEW = 1024  # items of a tile where lanes store what few items they have with the flag
+GROUP = 16  # tiles that a block counts
+BITS = 12  # that hold the number of flags of a tile; those of a group take no more than the other 19
 GROUPED = 1 << 24  # items, of which enough blocks count groups
 COUNTS = 4096  # of groups that are added up at a time
 AT_ONCE = 32  # tiles before it that a block looks at
@@ -47,6 +49,37 @@ class Split:
     """
 
     counts = 1
+
+
+class Front(Split):
+    """One whose flagged items go to the front of one or several outputs; `writers` are those of the outputs.
+
+    types                     the types of what goes to each
+    stored(source, place, items)   what goes to each
+    """
+
+    def put(self, source, target, place, items, flags, ranks):
+        values = self.stored(source, place, items)
+        for k in ct.static_iter(range(len(self.writers))):
+            self.writers[k].put_at(target[k], ranks[0] - 1, values[k], flags[0])
+
+    def put_few(self, source, target, place, items, flag, before, width):
+        """Stores the items of a tile of which few have the flag. `before`: how many items before the tile have it.
+
+        A lane has `width` items beside each other. It stores the first one that has the flag, then the second one, ….
+        """
+        marked, values = _columns(flag, width), self.stored(source, place, items)
+        many = ct.zeros(marked[0].shape, ct.int32)
+        ranks = ()
+        for c in ct.static_iter(range(width)):
+            ranks = ranks + (many,)
+            many = many + ct.astype(marked[c], ct.int32)
+        first = ct.astype(ct.cumsum(many, axis=0) - many, before.dtype) + before
+        for k in ct.static_iter(range(len(self.writers))):
+            for c in ct.static_iter(range(width)):
+                some = tuple(_nth(_columns(x, width), marked, ranks, c) for x in ct.static_iter(
+                    self.types[k].flat(values[k])))
+                self.writers[k].put_at(target[k], first + c, self.types[k].nest(some), many > c)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,6 +152,21 @@ def _moved_on(heads, items, rows, width):
     table = ct.reshape(items, (rows, width))
     columns = tuple(ct.extract(table, (0, c), (rows, 1)) for c in ct.static_iter(range(width - 1)))
     return ct.reshape(_beside((ct.reshape(heads, (rows, 1)), *columns)), items.shape)
+
+
+def _columns(items, width):
+    """The items that each lane has first, those that it has second, …."""
+    rows = ct.static_eval(items.shape[0] // width)
+    table = ct.reshape(items, (rows, width))
+    return tuple(ct.reshape(ct.extract(table, (0, c), (rows, 1)), (rows,)) for c in ct.static_iter(range(width)))
+
+
+def _nth(columns, marked, ranks, n):
+    """Of each row the item before which n are marked, and which is marked too; anything if there is none."""
+    found = columns[-1]
+    for j in ct.static_iter(range(n, ct.static_eval(len(columns) - 1))):
+        found = ct.where(marked[j] & (ranks[j] == n), columns[j], found)
+    return found
 
 
 def _beside(columns):
@@ -201,8 +249,8 @@ def _in_one_launch(split: Split, source: Any, target: Any, counter: IteratorBase
 
 
 def _counted(split: Split, source: Any, wide: bool) -> Any:
-    """A kernel of which each block counts the flags of a group of tiles. It stores how many tiles of the group before
-    each have, if a group has several, and how many the group has.
+    """A kernel of which each block counts the flags of a group of tiles. If a group has several, `within` gets for each
+    tile, by BITS, how many the tiles of the group before it have, and how many it has itself.
     """
     many = split.counts
 
@@ -215,15 +263,16 @@ def _counted(split: Split, source: Any, wide: bool) -> Any:
             _, flags = split.flags(items, Place(i, size, n, whole))
             found = tuple(total(flags[k], counts[k].dtype) for k in ct.static_iter(range(many)))
         else:
-            found = tuple(ct.astype(0, counts[k].dtype) for k in ct.static_iter(range(many)))
+            found = tuple(ct.int32(0) for _ in ct.static_iter(range(many)))
             tiles = group if whole else ct.minimum(ct.astype(ct.cdiv(n, size), ct.int32) - i * group, group)
             for j in range(tiles):
                 _, flags = split.flags(items, Place(i * group + j, size, n, whole))
+                some = tuple(total(flags[k], ct.int32) for k in ct.static_iter(range(many)))
                 for k in ct.static_iter(range(many)):
-                    ct.store(within[k], (i * group + j,), ct.reshape(found[k], (1,)))
-                found = tuple(found[k] + total(flags[k], counts[k].dtype) for k in ct.static_iter(range(many)))
+                    ct.store(within[k], (i * group + j,), ct.reshape(found[k] << BITS | some[k], (1,)))
+                found = tuple(found[k] + some[k] for k in ct.static_iter(range(many)))
         for k in ct.static_iter(range(many)):
-            ct.store(counts[k], (i,), ct.reshape(found[k], (1,)))
+            ct.store(counts[k], (i,), ct.reshape(ct.astype(found[k], counts[k].dtype), (1,)))
 
     return count_flags
 
@@ -253,16 +302,23 @@ def _moved(split: Split, source: Any, target: Any, wide: bool) -> Any:
 
     @ct.kernel
     def move(items: source, out: target, counts: tuple[(ARRAYS[wide],) * many], within: tuple[(ARRAYS[wide],) * many],
-             begin: int, n: position(wide), size: ct.Constant[int], group: ct.Constant[int], whole: ct.Constant[bool]):
+             begin: int, n: position(wide), size: ct.Constant[int], group: ct.Constant[int], whole: ct.Constant[bool],
+             width: ct.Constant[int]):
         i = ct.bid(0) + begin
         place = Place(i, size, n, whole)
         values, flags = split.flags(items, place)
-        ranks = ()
+        before, here = (), ()
         for k in ct.static_iter(range(many)):
-            prefix = ct.load(counts[k], (i // group,), (1,))
+            prefix = ct.astype(ct.load(counts[k], (i // group,), (1,)).item(), n.dtype)
             if group > 1:
-                prefix = prefix + ct.load(within[k], (i,), (1,))
-            ranks = ranks + (ranked(flags[k], n.dtype) + ct.astype(prefix, n.dtype),)
+                word = ct.load(within[k], (i,), (1,)).item()
+                prefix, here = prefix + (word >> BITS), here + (word & ct.static_eval((1 << BITS) - 1),)
+            before = before + (prefix,)
+        if width > 1:
+            if here[0] <= ct.static_eval(size // 2):
+                split.put_few(items, out, place, values, flags[0], before[0], width)
+                return
+        ranks = tuple(ranked(flags[k], n.dtype) + before[k] for k in ct.static_iter(range(many)))
         split.put(items, out, place, values, flags, ranks)
 
     return move
@@ -345,8 +401,9 @@ def _with_one_launch(work: _Work) -> None:
 
 def _with_three_launches(work: _Work) -> None:
     plan, n, many, (source, target) = work.plan, work.n, work.split.counts, work.annotations()
-    tile = HOST_TILE if plan.on_host else TILE
     group = 1 if plan.on_host or n < GROUPED else GROUP
+    width = _width(work) if group > 1 else 1
+    tile = HOST_TILE if plan.on_host else FEW if width > 1 else TILE
     tiles, full = -(-n // tile), n // tile
     dtype = ct.int64 if plan.on_host or work.wide else ct.int32
 
@@ -356,7 +413,7 @@ def _with_three_launches(work: _Work) -> None:
         yield every - whole, whole, False
 
     counts = tuple(plan.array(-(-tiles // group), dtype) for _ in range(many))
-    within = tuple(plan.array(tiles if group > 1 else 1, dtype) for _ in range(many))
+    within = tuple(plan.array(tiles if group > 1 else 1, ct.int32) for _ in range(many))
     sums = tuple(plan.array(1, dtype) for _ in range(many))
     kernel = kernels_for(("count", *work.key), _counted, work.split, source, work.wide)
     for blocks, begin, whole in parts(full // group, -(-tiles // group)):
@@ -368,7 +425,13 @@ def _with_three_launches(work: _Work) -> None:
         plan.call(_check_room(sizes, n), *sums)
     kernel = kernels_for(("move", *work.key), _moved, work.split, source, target, work.wide)
     for blocks, begin, whole in parts(full, tiles):
-        plan.launch(blocks, kernel, *work.states(), counts, within, begin, n, tile, group, whole)
+        plan.launch(blocks, kernel, *work.states(), counts, within, begin, n, tile, group, whole, width)
+
+
+def _width(work: _Work) -> int:
+    """How many items beside each other a lane loads at a time, if it may store only those with the flag; else 1."""
+    bits = [d.bitwidth for d in work.sources[0].value_type.dtypes]
+    return 16 * 8 // max(bits) if isinstance(work.split, Front) and min(bits) >= 32 else 1
 
 
 def _check_room(sizes: dict[str, int | None], n: int) -> Callable:

@@ -5,7 +5,7 @@ from typing import Any
 
 from cutile.compute import host_compaction
 from cutile.compute.algorithm import Algorithm, check_count
-from cutile.compute.compaction import Predicate, Split, check_counter, compact, predicate
+from cutile.compute.compaction import Front, Predicate, check_counter, compact, predicate
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator
@@ -14,17 +14,18 @@ from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT
 
 
 @dataclasses.dataclass(frozen=True)
-class _Selected(Split):
+class _Selected(Front):
     reader: Any
-    writer: Any
+    writers: tuple
+    types: tuple
     cond: Predicate
 
     def flags(self, source, place):
         items = self.reader.tile(source[0], place)
         return items, (self.cond((items,), place.mask()),)
 
-    def put(self, source, target, place, items, flags, ranks):
-        self.writer.put_at(target[0], ranks[0] - 1, items, flags[0])
+    def stored(self, source, place, items):
+        return (items,)
 
 
 class Select(Algorithm):
@@ -46,7 +47,8 @@ class Select(Algorithm):
         self.check(items, out, count, cond)
         if host_compaction.select(plan, items, {"d_out": out, "d_num_selected_out": count}, cond, n):
             return
-        split = _Selected(items.reader(), out.writer(), predicate("cond", cond, items.value_type))
+        t = items.value_type
+        split = _Selected(items.reader(), (out.writer(),), (t,), predicate("cond", cond, t))
         compact(plan, ("select", cond.key), split, {"d_in": items}, {"d_out": out}, ("d_num_selected_out", count), n)
 
 

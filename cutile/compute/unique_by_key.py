@@ -5,7 +5,7 @@ from typing import Any
 
 from cutile.compute import host_runs
 from cutile.compute.algorithm import Algorithm, check_count
-from cutile.compute.compaction import Begins, Split, begins, check_counter, compact, predicate
+from cutile.compute.compaction import Begins, Front, begins, check_counter, compact, predicate
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator
@@ -15,22 +15,21 @@ from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT
 
 
 @dataclasses.dataclass(frozen=True)
-class _Heads(Split):
+class _Heads(Front):
     """An item has a flag where its key begins a run."""
 
     keys: Any
     items: Any
-    out_keys: Any
-    out_items: Any
+    writers: tuple
+    types: tuple
     begins: Begins
 
     def flags(self, source, place):
         keys = self.keys.tile(source[0], place)
         return keys, (self.begins(self.keys, source[0], place, keys),)
 
-    def put(self, source, target, place, keys, flags, ranks):
-        self.out_keys.put_at(target[0], ranks[0] - 1, keys, flags[0])
-        self.out_items.put_at(target[1], ranks[0] - 1, self.items.tile(source[1], place), flags[0])
+    def stored(self, source, place, keys):
+        return keys, self.items.tile(source[1], place)
 
 
 class UniqueByKey(Algorithm):
@@ -59,8 +58,8 @@ class UniqueByKey(Algorithm):
         equal = predicate("op", op, keys.value_type, keys.value_type)
         if host_runs.keep_first(plan, keys, items, outs, op, n):
             return
-        split = _Heads(keys.reader(), items.reader(), out_keys.writer(), out_items.writer(),
-                       begins(equal, keys.value_type, plan.on_host))
+        split = _Heads(keys.reader(), items.reader(), (out_keys.writer(), out_items.writer()),
+                       (keys.value_type, items.value_type), begins(equal, keys.value_type, plan.on_host))
         compact(plan, ("unique", op.key), split, {"d_in_keys": keys, "d_in_items": items},
                 {"d_out_keys": out_keys, "d_out_items": out_items}, ("d_out_num_selected", count), n)
 
