@@ -164,7 +164,7 @@ def _columns(items, width):
 def _nth(columns, marked, ranks, n):
     """Of each row the item before which n are marked, and which is marked too; anything if there is none."""
     found = columns[-1]
-    for j in ct.static_iter(range(n, ct.static_eval(len(columns) - 1))):
+    for j in ct.static_iter(range(n, len(columns) - 1)):
         found = ct.where(marked[j] & (ranks[j] == n), columns[j], found)
     return found
 
@@ -254,7 +254,7 @@ def _counted(split: Split, source: Any, wide: bool) -> Any:
     """
     many = split.counts
 
-    @ct.kernel
+    @ct.kernel(occupancy=16)  # else the loop is unrolled, and few blocks fit a multiprocessor
     def count_flags(items: source, counts: tuple[(ARRAYS[wide],) * many], within: tuple[(ARRAYS[wide],) * many],
                     begin: int, n: position(wide), size: ct.Constant[int], group: ct.Constant[int],
                     whole: ct.Constant[bool]):
