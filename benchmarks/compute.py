@@ -1,10 +1,10 @@
-"""Device-wide algorithms beside other libraries: python benchmarks/compute.py [exponents…]
+"""Device-wide algorithms beside other libraries: python benchmarks/compute.py [exponents…] [--only WORD]
 
 For each algorithm and number of items (2^16, 2^20, 2^24 and 2^28 on a GPU, 2^16 and 2^20 without one): the time of a
 call, that of the quickest other library, and how many times as quick cutile is; then what a call costs the host, where
 it waits for nothing. The others are cuda.compute, CuPy and PyTorch on a GPU, as far as they are installed, and NumPy in
 host memory. Each result is compared with another library's. Calls are timed when everything that they may run has been
-compiled. `--fill` only compiles what a GPU would run, into the cache, on a machine without one.
+compiled. `--only` takes the rows whose names hold a word. `--fill` only compiles what a GPU would run, into the cache, on a machine without one.
 """
 
 import importlib
@@ -51,11 +51,9 @@ def rows(xp: Any, n: int, dtype: Any, others: dict[str, Any]) -> Iterator[tuple[
     sums = {"cupy" if xp is not np else "numpy": lambda: x.sum(dtype=dtype)}
     doubled = {"cupy" if xp is not np else "numpy": lambda: xp.multiply(x, dtype(2), z)}
     scanned = {"cupy" if xp is not np else "numpy": lambda: xp.cumsum(x, dtype=dtype, out=z)}
-    kept: dict[str, Callable] = {"cupy" if xp is not np else "numpy": lambda: x[x > 0]}
     if torch:
         sums["torch"], doubled["torch"] = lambda: t.sum(dtype=t.dtype), lambda: torch.mul(t, 2, out=u)
         scanned["torch"] = lambda: torch.cumsum(t, 0, dtype=t.dtype, out=u)
-        kept["torch"] = lambda: torch.masked_select(t, t > 0)
     if cc:
         sums["cuda.compute"] = lambda: cc.reduce_into(d_in=x, d_out=one, num_items=n, op=cc.OpKind.PLUS, h_init=first)
         doubled["cuda.compute"] = lambda: cc.unary_transform(d_in=x, d_out=z, op=twice, num_items=n)
@@ -76,9 +74,56 @@ def rows(xp: Any, n: int, dtype: Any, others: dict[str, Any]) -> Iterator[tuple[
            lambda: (y[1:], xp.cumsum(x, dtype=dtype)[:-1]))
     yield from _segments(xp, n, x, torch, cc)
     yield from _sorts(xp, n, x, torch, cc)
-    count = xp.zeros(1, np.int64)
-    yield (f"select {name}", lambda: compute.select(x, y, count, positive, n), kept,
-           lambda: (y[:int(count[0])], x[x > 0]))
+    yield from _kin(xp, n, x, torch)
+    if name == "int32":
+        yield from _searches(xp, n, torch)
+
+
+def _kin(xp: Any, n: int, x: Any, torch: Any) -> Iterator[tuple]:
+    """What keeps some items in their order: many of them, or few."""
+    name, mine, count = x.dtype.name, "cupy" if xp is not np else "numpy", xp.zeros(1, np.int64)
+    y, z = xp.empty_like(x), xp.empty(n, np.int32)
+    for what, items in (("5 of 11", x), ("1 of 1,000", xp.where(xp.arange(n) % 1000 == 7, 1, -1).astype(x.dtype))):
+        kept: dict[str, Callable] = {mine: lambda items=items: items[items > 0]}
+        if torch:
+            t = torch.as_tensor(items, device="cuda")
+            kept["torch"] = lambda t=t: torch.masked_select(t, t > 0)
+        yield (f"select of {what} {name}", lambda items=items: compute.select(items, y, count, positive, n), kept,
+               lambda items=items: (y[:int(count[0])], items[items > 0]))
+    ones = xp.ones(n, np.int32)
+    for length in (4, 1000) if name == "int32" else ():
+        runs = xp.arange(n, dtype=np.int32) // length
+        beside: dict[str, Callable] = {}
+        if torch:
+            u = torch.as_tensor(runs, device="cuda")
+            beside["torch"] = lambda u=u: torch.unique_consecutive(u, return_counts=True)
+        yield (f"run_length_encode, runs of {length}", lambda runs=runs: compute.run_length_encode(
+            runs, y, z, count, n), beside, lambda runs=runs, length=length: (y[:int(count[0])], runs[::length]))
+        yield (f"reduce_by_key, runs of {length}", lambda runs=runs: compute.reduce_by_key(
+            runs, ones, y, z, count, OpKind.PLUS, n), {}, lambda runs=runs, length=length: (y[:int(count[0])], runs[::length]))
+
+
+def _searches(xp: Any, n: int, torch: Any) -> Iterator[tuple]:
+    """Many values in a million items, and a million values in many items."""
+    mine, few = "cupy" if xp is not np else "numpy", min(n, 1 << 20)
+    rng = xp.random.default_rng(1)
+    for items, values in ((few, n), (n, few)):
+        data, wanted = (rng.integers(0, 1 << 30, k).astype(np.int32) for k in (items, values))
+        data.sort()
+        out = xp.empty(values, np.int32)
+        for order in ("random", "sorted"):
+            if order == "sorted":
+                wanted = xp.sort(wanted)
+            for bound, side in ((compute.lower_bound, "left"), (compute.upper_bound, "right")):
+                beside: dict[str, Callable] = {mine: lambda data=data, wanted=wanted, side=side: xp.searchsorted(
+                    data, wanted, side)}
+                if torch:
+                    d, w = (torch.as_tensor(a, device="cuda") for a in (data, wanted))
+                    beside["torch"] = lambda d=d, w=w, side=side: torch.searchsorted(d, w, side=side, out_int32=True)
+                yield (f"{bound.__name__} of {values}, {order}",
+                       lambda bound=bound, data=data, wanted=wanted, out=out: bound(
+                           data, len(data), wanted, len(wanted), out), beside,
+                       lambda data=data, wanted=wanted, side=side, out=out: (out, xp.searchsorted(data, wanted, side)))
 
 
 def _segments(xp: Any, n: int, x: Any, torch: Any, cc: Any) -> Iterator[tuple]:
@@ -136,16 +181,16 @@ def _sorts(xp: Any, n: int, x: Any, torch: Any, cc: Any) -> Iterator[tuple]:
         beside["torch"] = lambda: torch.topk(t, k)
     yield (f"top_k of {k} {name}", lambda: compute.top_k(x, top, None, None, n, k), beside,
            lambda: (top, xp.sort(x)[::-1][:k]))
-    runs, kept, many = xp.arange(n, dtype=np.int32) // 4, xp.empty(n, np.int32), xp.zeros(1, np.int64)
-    unused = compute.DiscardIterator()
-    beside = {mine: lambda: runs[xp.concatenate([xp.ones(1, bool), runs[1:] != runs[:-1]])]}
-    if torch:
-        u = torch.as_tensor(runs, device="cuda")
-        beside["torch"] = lambda: torch.unique_consecutive(u)
-    if name == "int32":
-        yield ("unique_by_key, keys alone int32", lambda: compute.unique_by_key(
+    kept, many, unused = xp.empty(n, np.int32), xp.zeros(1, np.int64), compute.DiscardIterator()
+    for length in (4, 1000) if name == "int32" else ():
+        runs = xp.arange(n, dtype=np.int32) // length
+        beside = {mine: lambda runs=runs: runs[xp.concatenate([xp.ones(1, bool), runs[1:] != runs[:-1]])]}
+        if torch:
+            u = torch.as_tensor(runs, device="cuda")
+            beside["torch"] = lambda u=u: torch.unique_consecutive(u)
+        yield (f"unique_by_key, runs of {length}", lambda runs=runs: compute.unique_by_key(
             runs, compute.ConstantIterator(np.uint8(0)), kept, unused, many, OpKind.EQUAL_TO, n), beside,
-               lambda: (kept[:int(many[0])], runs[::4]))
+               lambda runs=runs, length=length: (kept[:int(many[0])], runs[::length]))
     for bins in (256, 4096) if name == "int32" else ():
         samples, counts = xp.arange(n, dtype=np.int32) * 7 % bins, xp.empty(bins, np.int32)
         beside = {mine: lambda samples=samples, bins=bins: xp.bincount(samples, minlength=bins)}
@@ -223,11 +268,13 @@ def main() -> None:
         on_gpu = False
     xp, wait = (cupy, cupy.cuda.Device().synchronize) if on_gpu else (np, lambda: None)
     print("on", cupy.cuda.runtime.getDeviceProperties(0)["name"].decode() if on_gpu else "the host")
-    exponents = [int(a) for a in sys.argv[1:]] or ([16, 20, 24, 28] if on_gpu else [16, 20])
+    only = sys.argv[sys.argv.index("--only") + 1] if "--only" in sys.argv else ""
+    exponents = [int(a) for a in sys.argv[1:] if a.isdigit()] or ([16, 20, 24, 28] if on_gpu else [16, 20])
     for exponent in exponents:
         for dtype in (np.int32, np.float32):
             for name, call, beside, results in rows(xp, 1 << exponent, dtype, others if on_gpu else {}):
-                _show(name, exponent, call, beside, results, wait)
+                if only in name:
+                    _show(name, exponent, call, beside, results, wait)
 
 
 def _show(name: str, exponent: int, call: Callable, beside: dict[str, Callable], results: Callable,
