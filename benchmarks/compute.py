@@ -4,7 +4,8 @@ For each algorithm and number of items (2^16, 2^20, 2^24 and 2^28 on a GPU, 2^16
 call, that of the quickest other library, and how many times as quick cutile is; then what a call costs the host, where
 it waits for nothing. The others are cuda.compute, CuPy and PyTorch on a GPU, as far as they are installed, and NumPy in
 host memory. Each result is compared with another library's. Calls are timed when everything that they may run has been
-compiled. `--only` takes the rows whose names hold a word. `--fill` only compiles what a GPU would run, into the cache, on a machine without one.
+compiled. `--only` takes the rows whose names hold a word. `--fill` only compiles what a GPU would run, into the cache,
+on a machine without one.
 """
 
 import importlib
@@ -100,7 +101,8 @@ def _kin(xp: Any, n: int, x: Any, torch: Any) -> Iterator[tuple]:
         yield (f"run_length_encode, runs of {length}", lambda runs=runs: compute.run_length_encode(
             runs, y, z, count, n), beside, lambda runs=runs, length=length: (y[:int(count[0])], runs[::length]))
         yield (f"reduce_by_key, runs of {length}", lambda runs=runs: compute.reduce_by_key(
-            runs, ones, y, z, count, OpKind.PLUS, n), {}, lambda runs=runs, length=length: (y[:int(count[0])], runs[::length]))
+            runs, ones, y, z, count, OpKind.PLUS, n), {},
+               lambda runs=runs, length=length: (y[:int(count[0])], runs[::length]))
 
 
 def _searches(xp: Any, n: int, torch: Any) -> Iterator[tuple]:

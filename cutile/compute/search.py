@@ -19,6 +19,7 @@ from cutile.compute.value_types import Number
 from cutile.dtypes import info
 
 TILE = 128  # values of a tile: one of a thread, since searches wait for memory
+HOST_TILE = 512  # in host memory
 
 
 def _kernel(data: IteratorBase, values: IteratorBase, out: IteratorBase, before: Any, upper: bool, wide: bool) -> Any:
@@ -73,8 +74,9 @@ class Search(Algorithm):
         wide = is_wide(max(n, m), data, values, out)
         key = "search", data.kind, values.kind, out.kind, before.key, upper, wide
         kernel = kernels_for(key, _kernel, data, values, out, before.function, upper, wide)
-        plan.launch(-(-m // TILE), kernel, data.state(n), values.state(m), out.state(m), n, n.bit_length(), m, TILE,
-                    m % TILE == 0)
+        tile = HOST_TILE if plan.on_host else TILE
+        plan.launch(-(-m // tile), kernel, data.state(n), values.state(m), out.state(m), n, n.bit_length(), m, tile,
+                    m % tile == 0)
 
 
 def compared(op: Operator, argument: str, t: Any) -> None:
