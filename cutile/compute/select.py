@@ -49,8 +49,6 @@ class Select(Algorithm):
             return
         t = items.value_type
         split = _Selected(items.reader(), (out.writer(),), (t,), predicate("cond", cond, t))
-        t = items.value_type
-        split = _Selected(items.reader(), (out.writer(),), (t,), predicate("cond", cond, t))
         compact(plan, ("select", cond.key), split, {"d_in": items}, {"d_out": out}, ("d_num_selected_out", count), n)
 
 
