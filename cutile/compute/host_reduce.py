@@ -51,6 +51,7 @@ def _converts(it: IteratorBase, t: Number) -> bool:
 def _fold(ufunc: np.ufunc, dtype: DType) -> Callable:
     storage, floating = info(dtype).storage, info(dtype).floating
     modulus = 1 << dtype.bitwidth if storage.kind == "u" else 0
+    start = -0.0 if ufunc is np.add else 1.0  # NumPy begins a sum with 0, and the sum of -0.0 is -0.0 [D-14]
 
     def of_integers(items: np.ndarray, initial: tuple[int, ...], out: np.ndarray) -> None:
         if initial:
@@ -61,7 +62,7 @@ def _fold(ufunc: np.ufunc, dtype: DType) -> Callable:
         out[:] = np.asarray(found)  # an item, in place of a line, would refuse what does not fit
 
     def of_floats(items: np.ndarray, initial: tuple[int, ...], out: np.ndarray) -> None:
-        found = quietly(ufunc.reduce, items, 0, storage)
+        found = quietly(ufunc.reduce, items, 0, storage, None, False, start)
         out[:] = quietly(ufunc, number_of(initial, dtype), found) if initial else found
 
     return of_floats if floating else of_integers

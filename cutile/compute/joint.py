@@ -1,6 +1,8 @@
 """Counting many samples two at a time: one atomic update counts a pair.
 
-Each pair of bins has a counter, whichever of both samples is in which of them: number high * (high + 1) / 2 + low.
+Each pair of bins has a counter, whichever of both samples is in which of them: number high * (high + 1) / 2 + low, of
+which two groups of bits are swapped, so that the counters of neighbouring bins are not close in memory: updates of
+those wait for each other, too.
 Another launch adds up the counters of each bin. A sample whose fellow falls in no bin is counted alone.
 
 Updates of one counter wait for each other. So a first launch looks how often samples are equal. Where that is more than
@@ -30,13 +32,15 @@ PLENTY = 100  # copies, in which updates of few counters rarely meet, too
 FIRST, SECOND = 32, 512  # samples that are compared before, each of the ones with each of the others
 SCATTER = 2654435761  # times a number, modulo 2^32: numbers without the order of samples
 BY_PAIRS, ONE_BY_ONE, AT_ONCE = range(3)  # ways
+HALF = 5  # bits of the number of a counter that the next ones are swapped with
+SWAPPED, LOW = 1 << 2 * HALF, (1 << HALF) - 1
 BINS = 8  # that a block adds up
 OTHERS = 128  # counters of each of them that it adds up at a time
 
 
 def cells_of(bins: int) -> int:
-    """How many counters a copy has."""
-    return bins * (bins + 1) // 2
+    """How many counters a copy has, whole groups of SWAPPED."""
+    return -(-bins * (bins + 1) // (2 * SWAPPED)) * SWAPPED
 
 
 def copies_for(bins: int) -> int:
@@ -52,7 +56,8 @@ def most_equal(bins: int) -> int:
 
 
 def _cell(high, low):
-    return (high * (high + 1) >> 1) + low
+    cell = (high * (high + 1) >> 1) + low
+    return (cell & -SWAPPED) | (cell & LOW) << HALF | cell >> HALF & LOW
 
 
 def _many(flags):

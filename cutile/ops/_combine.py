@@ -78,9 +78,11 @@ SHORTEST, LONGEST = 8, 128  # elements of a row, for compiled forms: NumPy takes
 
 def compiled_along(name: str, x: np.ndarray, axis: int, *backwards: bool) -> np.ndarray | None:
     """What a compiled form makes of the rows along an axis; it has length 1 there, unless it is a scan. None if there
-    is no such form, or not for rows of this length, or if a sum or product is NaN: NumPy may choose another NaN.
+    is no such form, or not for rows of this length, as those of arrays in host memory may have, or if a sum or product
+    is NaN: NumPy may choose another NaN.
     """
-    run = form(name) if SHORTEST <= x.shape[axis] <= LONGEST else None
+    n = x.shape[axis]
+    run = form(name) if SHORTEST <= n <= LONGEST and n & (n - 1) == 0 else None
     return run(x, axis, *backwards) if run else None
 
 

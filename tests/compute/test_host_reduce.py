@@ -62,6 +62,19 @@ def test_extremes_of_floats_are_those_of_kernels(dtype, items, first, asked):
     assert {*asked} == {True, False}
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_floats_of_any_length(dtype, asked):
+    for n in (*range(1, 140), 255, 256, 257, 1000):
+        x = np.random.default_rng(n).permutation(n).astype(dtype)
+        x[n // 2] = np.nan if n > 1 else 0
+        seen = x[~np.isnan(x)]
+        assert reduced(x, OpKind.MAXIMUM) == seen.max() and reduced(x, OpKind.MINIMUM) == seen.min(), n
+        assert str(reduced(np.full(n, -0.0, dtype), OpKind.PLUS)) == "-0.0", n
+        assert str(reduced(np.full(n, -0.0, dtype), OpKind.PLUS, np.array([-0.0], dtype))) == "-0.0", n
+        assert reduced(np.full(n, -1, dtype), OpKind.MULTIPLIES) == (-1) ** n, n
+    assert dtype == "float16" or all(asked)
+
+
 def test_sums_convert_as_kernels_do(asked):
     x = np.arange(-50, 77, dtype=np.int8)
     assert reduced(x, OpKind.PLUS, np.int64(1000), np.int64) == 1000 + x.astype(int).sum()

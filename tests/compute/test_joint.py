@@ -94,11 +94,15 @@ def test_copies(as_on_a_gpu):
     check(np.random.default_rng(7).integers(-1, 101, 5 * WHOLE).astype(np.int32), 100)
 
 
-def test_cells():
-    """Each pair of bins has a counter of its own."""
-    for bins in (1, 5, 64):
-        high, low = np.tril_indices(bins)
-        assert (high * (high + 1) // 2 + low).tolist() == list(range(joint.cells_of(bins)))
+def test_cells(as_on_a_gpu):
+    """Each pair of bins has a counter of its own; counters of neighbouring bins are in different sectors of memory."""
+    as_on_a_gpu.setattr(joint, "CELLS", CELLS)
+    for bins in (1, 2, 5, 64, 100):
+        low, high = np.triu_indices(bins)
+        cells = joint._cell(high, low)
+        assert len(np.unique(cells)) == len(cells) and 0 <= cells.min() and cells.max() < joint.cells_of(bins)
+        assert joint.cells_of(bins) < len(cells) + joint.SWAPPED
+    assert len(np.unique(joint._cell(63, np.arange(8)) // 8)) == 8
     assert joint.cells_of(joint.MOST) < 1 << 24
     assert joint.copies_for(1) == joint.COPIES and joint.copies_for(joint.MOST) == 1
 
