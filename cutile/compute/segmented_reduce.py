@@ -75,11 +75,6 @@ def _kernel(items: IteratorBase, out: IteratorBase, starts: IteratorBase, ends: 
     t, begin = combine.type, initial.reader()
     zero = _zero(t, single)
 
-    def limits(begins, finishes, place):
-        """Where segments begin, and how many items they have, below 0 where they end before they begin."""
-        start = ct.astype(first.tile(begins, place), place.n.dtype)
-        return start, ct.astype(last.tile(finishes, place), place.n.dtype) - start
-
     @ct.kernel(**dict(hints))
     def reduce_segments(source: items.annotation(wide), target: out.annotation(wide), begins: starts.annotation(wide),
                         finishes: ends.annotation(wide), before: ints(t, True), n: position(wide), block: int,
@@ -89,14 +84,15 @@ def _kernel(items: IteratorBase, out: IteratorBase, starts: IteratorBase, ends: 
         value = t.filled(begin.value(before), (rows,))
         if alike:
             tile = t.cast(reader.tile(source, Place(place.i, ct.static_eval(rows * alike), n, True)))
-            start, size = limits(begins, finishes, place)
+        start = ct.astype(first.tile(begins, place), n.dtype)
+        size = ct.astype(last.tile(finishes, place), n.dtype) - start
+        size = ct.maximum(size if whole else ct.where(place.mask(), size, 0), 0)
+        if alike:
             other = (start != place.index() * alike) | (size != alike)
             if ct.max(ct.astype(other, ct.int32)) == 0:
                 numbers = tuple(ct.reshape(x, (rows, alike)) for x in ct.static_iter(t.flat(tile)))
                 writer.put(target, place, combine(value, combine.rows_reduced(t.nest(numbers), None)))
                 return
-        start, size = limits(begins, finishes, place)  # again: a lane needs those of other rows than before
-        size = ct.maximum(size if whole else ct.where(place.mask(), size, 0), 0)
         lane = ct.reshape(ct.arange(lanes, dtype=n.dtype), (1, lanes))
         start, many = ct.reshape(start, (rows, 1)), ct.reshape(size, (rows, 1))
         there, done = lane < many, 1
