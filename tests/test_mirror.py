@@ -23,6 +23,7 @@ TESTED_ELSEWHERE = {
     "compilation/launch_signature": ("compilation/test_derive.py", "a launch derives constraints and a symbol"),
     "compute/arrays": ("compute/test_transform.py", "each operand is made of them"),
     "compute/blocks": ("compute/test_reduce.py", "reductions are made of them"),
+    "compute/digits": ("compute/test_radix.py", "radix sorts are made of them"),
     "compute/lanes": ("compute/test_merge.py", "merging is made of them"),
     "compute/well_known": ("compute/test_operators.py", "they are operators"),
     "compute/pairs": ("compute/test_radix.py", "sorts move keys and values by them"),

@@ -5,6 +5,9 @@ another, until one run is left. Each tile of output takes its items from a part 
 before finds the *splits*, where these parts begin and end. A tile that has whole pairs needs none. In a tile each lane
 finds where its items begin, and reads where those of the next one do.
 
+On a GPU integers of one byte, and many of two or four, are sorted by digits, as `radix_sort` does, if the operator is
+OpKind.LESS or GREATER: that takes fewer launches, or goes through memory less often.
+
 Each item is written once, whatever the comparison says. The splits of a pair grow from tile to tile; where they do not,
 which only a comparison that is no strict weak ordering makes them do, its right run is put behind its left run.
 """
@@ -14,19 +17,25 @@ from typing import Any
 
 import cutile as ct
 from cutile.compute.algorithm import Algorithm, is_wide, kernels_for, position
+from cutile.compute.digits import by_digits
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ARRAYS
 from cutile.compute.lanes import EACH, FEW, Keys
-from cutile.compute.operators import Operator
-from cutile.compute.pairs import Items, check_pair, check_sizes, temporary
+from cutile.compute.operators import Operator, operator
+from cutile.compute.pairs import Items, SortOrder, check_pair, check_sizes, temporary
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
+from cutile.compute.results import result_of
 from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT, optional
 from cutile.compute.search import compared
+from cutile.compute.value_types import Number, ValueType
+from cutile.compute.well_known import OpKind
 
 TILE = 2048  # items of a tile
 HOST_TILE = 512  # in host memory
 SPLITS = 128  # splits that a block finds
+BY_DIGITS = {ct.int8: 0, ct.uint8: 0, ct.int16: 1 << 14, ct.uint16: 1 << 14, ct.int32: 1 << 25, ct.uint32: 1 << 25}
+# from how many items on digits take less time on a GPU
 
 
 def _sorting(source: Items, target: Items, keys: Keys, wide: bool) -> Any:
@@ -146,6 +155,9 @@ class MergeSort(Algorithm):
         self.check(in_keys, in_values, out_keys, out_values, op)
         source, target = Items(in_keys, in_values), Items(out_keys, out_values)
         check_sizes(n, source, target)
+        order = None if plan.on_host else _order_of(op, in_keys.value_type)
+        if order is not None and n >= BY_DIGITS[source.keys.value_type.dtype]:
+            return by_digits(plan, n, source, target, order)
         wide = is_wide(2 * n, *source.parts, *target.parts)
         tile, widths = HOST_TILE if plan.on_host else TILE, []
         while (width := FEW << len(widths)) < n:
@@ -173,6 +185,16 @@ class MergeSort(Algorithm):
                 steps = min(steps, tile.bit_length())
             plan.launch(tiles, kernel("merge", _merging, here, there), here.state(n), there.state(n), *splits,
                         crossings, n, width, steps, turn, tile)
+
+
+def _order_of(op: Operator, t: ValueType) -> SortOrder | None:
+    """The order of their values, if `op` means that and they are integers that may be sorted by digits."""
+    if isinstance(t, Number) and t.dtype in BY_DIGITS:
+        meaning = result_of(op, t, t).digest()
+        for kind, order in ((OpKind.LESS, SortOrder.ASCENDING), (OpKind.GREATER, SortOrder.DESCENDING)):
+            if meaning == result_of(operator(kind), t, t).digest():
+                return order
+    return None
 
 
 def make_merge_sort(d_in_keys: Any, d_in_values: Any = None, d_out_keys: Any = None, d_out_values: Any = None,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import cutile as ct
 from cutile import compute
-from cutile.compute import OpKind
+from cutile.compute import OpKind, merge
 from cutile.compute.lanes import EACH, FEW
 from cutile.compute.merge import HOST_TILE, TILE
 from cutile.compute.plans import Plan
@@ -61,6 +61,37 @@ def test_sizes(n, way):
     assert np.array_equal(out[:n], keys[order]) and (out[n:] == 7).all()
     sort(keys, None, keys, None, n, OpKind.LESS)
     assert np.array_equal(keys, np.sort(out[:n]))
+
+
+@pytest.mark.parametrize("n", [0, 1, TILE - 1, 2 * TILE + 5])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.float32])
+@pytest.mark.parametrize("op, down", [
+    (OpKind.LESS, False), (OpKind.GREATER, True), (lambda a, b: a // 2 < b // 2, None)],
+    ids=["less", "greater", "halves"])
+def test_integers_in_their_order_are_sorted_by_digits_on_a_gpu(n, dtype, op, down, monkeypatch):
+    """From as many items on as it takes less time: in place, too, and stable. All others are merged."""
+    launched, launch = set(), Plan.launch
+    monkeypatch.setattr(Plan, "launch", lambda plan, blocks, kernel, *args: (
+        launched.add(kernel.__name__), launch(plan, blocks, kernel, *args)))
+    monkeypatch.setattr(Plan, "on_host", False)
+    for d in (ct.int16, ct.uint16, ct.int32, ct.uint32):
+        monkeypatch.setitem(merge.BY_DIGITS, d, n + (d is ct.uint32))
+    forget_plans()
+    drawn = np.random.default_rng(n).integers(-99, 99, n)
+    keys, values = drawn.astype(dtype), np.arange(n)
+    if n > 1:
+        keys[:2] = (0, 1) if dtype == np.float32 else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    order = np.argsort(keys // 2 if down is None else keys, kind="stable")
+    if down:
+        order = n - 1 - np.argsort(keys[::-1], kind="stable")[::-1]
+    want, out = keys[order], np.zeros(n, dtype)
+    sort(keys, None, out, None, n, op)
+    sort(keys, values, keys, values, n, op)
+    forget_plans()
+    assert np.array_equal(keys, want) and np.array_equal(values, order) and np.array_equal(out, want)
+    digits = down is not None and dtype not in (np.uint32, np.int64, np.float32)
+    if n:
+        assert ("move_items" in launched) == digits and ("sort_lanes" in launched) != digits
 
 
 @pytest.mark.parametrize("dtype", deep_but(DTYPES, np.int32, np.float64, np.dtype("bfloat16")), ids=str)

@@ -7,9 +7,9 @@ import pytest
 
 import cutile as ct
 from cutile import compute
-from cutile.compute import DoubleBuffer, SortOrder, merge, radix, scan, search, sort_segments
+from cutile.compute import DoubleBuffer, SortOrder, digits, merge, scan, search, sort_segments
+from cutile.compute.digits import TILE
 from cutile.compute.plans import Plan
-from cutile.compute.radix import TILE
 from tests.compute.checks import assemble_launches, both_ways, check_docstring  # noqa: F401
 from tests.gpu.tileir.tool import needs_tool
 
@@ -93,7 +93,7 @@ def test_sizes(n):
 @pytest.mark.parametrize("value", [0, 0x33333333, -1])
 def test_a_digit_that_all_keys_of_a_tile_have(value):
     """The counts of a lane fit in four bits, those of a tile in a field."""
-    assert radix.LANE < 16 and 1 << radix.FIELD > TILE
+    assert digits.LANE < 16 and 1 << digits.FIELD > TILE
     keys = np.full(2 * TILE + 9, value, np.int32)
     keys[[5, TILE, -1]] = 7
     out, moved = np.zeros_like(keys), np.zeros(len(keys), np.int32)
@@ -196,7 +196,7 @@ def test_refusals():
 @pytest.mark.deep
 def test_positions_of_64_bits(monkeypatch):
     """All sorts and searches, as if there were 2^31 items."""
-    for module in (merge, radix, scan, search, sort_segments):
+    for module in (digits, merge, scan, search, sort_segments):
         monkeypatch.setattr(module, "is_wide", lambda *_: True)
     compute.clear_all_caches()
     n = 1300
