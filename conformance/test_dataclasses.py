@@ -25,6 +25,72 @@ class Point3(Point):
     z: object = 7
 
 
+_Private__outside = 100  # what `__outside` denotes in the class
+
+
+@frozen
+class Private:
+    """Python reads `__name` in it as `_Private__name`, also in functions inside its methods."""
+
+    __x: object
+    __of_class = 5
+
+    def __inner(self, n):
+        return self.__x + n
+
+    def method(self, n):
+        return self.__inner(n)
+
+    def default(self, __n=3, *, __k=4):
+        return __n + __k + self.__of_class
+
+    def outside(self, n):
+        return __outside + n  # noqa: F821
+
+    def static(self, n):
+        return ct.static_eval((lambda: self.__x if isinstance(self.__x, int) else 0)()) + n
+
+    def nested(self, n):
+        def __g(__y=n):
+            return self.__x * __y
+        return __g() + (lambda __z: __z + self.__x)(n)
+
+    def generator(self, n):
+        __made = tuple(self.__x + i + n for i in ct.static_iter((1, 2)))
+        return __made[0] * __made[1]
+
+    def special(self, n):
+        return self.__add__(n)
+
+    def __add__(self, n):
+        return self.__x - n
+
+    @staticmethod
+    def fixed(n):
+        return Private.__of_class + n
+
+    @property
+    def __shown(self):
+        return self.__x
+
+    def shown(self, n):
+        return self.__shown + n
+
+    class __Deeper:
+        pass
+
+
+@frozen
+class _Under(Private):
+    __x: object = 9
+
+    def method(self, n):
+        return self.__x * n
+
+    def both(self, n):
+        return self.method(n) + self.nested(n)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Keywords:
     a: int
@@ -372,3 +438,26 @@ def test_instances_from_outside():
 
     assert run(k, np.zeros(4, np.int32)).tolist() == [3] * 4
     accepts(k, np.zeros(4, np.int64))
+
+
+@clause("DC-2.method", "DC-2.constant_of_class", "DC-2.property", "FN-5.method", "EX-5.read")
+@pytest.mark.parametrize("name", ["method", "default", "outside", "static", "nested", "generator", "special", "fixed",
+                                  "shown"])
+def test_private_names(name):
+    p = Private(7)
+    assert result(lambda n: getattr(Private(7), name)(n) + getattr(p, name)(n), 4) == 2 * (
+        getattr(p, name)(4) if name != "static" else 11)
+
+
+@clause("DC-2.method", "DC-1.inherit")
+def test_private_names_of_two_classes():
+    p = _Under(7)
+    assert result(lambda n: (p.method(n), p.both(n), p.default(n), _Under(n, 2).both(n), p.shown(n)), 4) == [
+        p.method(4), p.both(4), p.default(4), _Under(4, 2).both(4), p.shown(4)]
+
+
+@clause("DC-2.unknown")
+def test_private_names_outside_of_their_class():
+    p = Private(7)
+    rejects("TileTypeError", lambda n: p.__x + n, 1)
+    assert result(lambda n: p._Private__x + n, 1) == 8

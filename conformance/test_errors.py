@@ -180,6 +180,34 @@ def test_frames_of_static_constructs():
     assert isinstance(e.__cause__, KeyError)
 
 
+@clause("ERR-12.static", "ERR-12.line", "ERR-12.caret")
+def test_lines_of_frames_of_static_constructs():
+    """Each Python function with its own line, and where in it the exception arose."""
+    space = module("""
+        def inner(n):
+            m = n - 5
+            return 1 + (7 // m)
+
+        def outer(n):
+            x = 2
+            y = x + inner(n)
+            return y
+
+        def f(n):
+            return ct.static_eval(outer(5)) + n
+    """)
+    e = rejects("StaticException", space["f"], 1)
+    text = str(e)
+    places = [text.index(f"line {n}, ") for n in (12, 8, 4)]
+    assert len(set(places)) == 3 and "line 1, " not in text
+    lines = text.splitlines()
+    for source, part in (("return 1 + (7 // m)", "7 // m"), ("y = x + inner(n)", "inner(n)")):
+        at = next(i for i, line in enumerate(lines) if source in line)
+        carets = lines[at + 1]
+        marked = lines[at][carets.index("^"):carets.rindex("^") + 1]
+        assert set(carets.strip()) == {"^"} and marked and (marked in part or part in marked) and marked != source
+
+
 @clause("LIM-3")
 def test_large_arrays():
     stretched = np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), (1 << 31,), (0,))

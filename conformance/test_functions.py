@@ -439,6 +439,62 @@ def test_functions_of_libraries(f):
     rejects("UnsupportedCallError", f)
 
 
+@clause("FN-6.bool", "FN-6.int", "FN-6.float", "FN-6.str", "FN-6.tuple")
+def test_builtins_without_arguments():
+    assert static(lambda: (bool(), int(), float(), str(), tuple())) == (False, 0, 0.0, "", ())
+
+
+@clause("FN-6.operator.is_", "FN-6.operator.is_not")
+def test_operator_is_compares_with_none_alone():
+    none = None
+    assert result(lambda n: (operator.is_(None, none), operator.is_(n, None), operator.is_not(None, n),
+                             operator.is_not(none, None)), 1) == [1, 0, 1, 0]
+    for f in (lambda n: operator.is_(n, n), lambda n: operator.is_(1, 1), lambda n: operator.is_not("a", "a"),
+              lambda n: operator.is_(None), lambda n: operator.is_not(None, None, None), lambda n: operator.is_()):
+        rejects(REFUSED_CALL, f, 1)
+
+
+@clause("EX-5.unknown", "DC-2.constant_of_class", "DC-2.unknown")
+def test_names_that_classes_lack():
+    class Plain:
+        number = 3
+
+    @dataclasses.dataclass(frozen=True)
+    class Point:
+        x: object
+        number = 4
+
+    assert result(lambda n: (Plain.number, Point.number, Point(n).number), 1) == [3, 4, 4]
+    for f in (lambda n: Plain.nothing, lambda n: Point.nothing, lambda n: Point(n).nothing, lambda n: int.nothing,
+              lambda n: int.bit_length, lambda n: str.upper, lambda n: float.fromhex("0x1")):
+        assert not isinstance(rejects(REFUSED_CALL, f, 1), ct.TileInternalError)
+
+
+@clause("FN-6.library")
+@pytest.mark.parametrize("f", [lambda: ct.launch(None, (1,), plain, ()), lambda: ct.kernel(plain),
+                               lambda: ct.function(plain), lambda: dataclasses.fields(plain),
+                               lambda: functools.reduce(plain, (1, 2)), lambda: np.stack((1, 2))])
+def test_functions_for_the_host(f):
+    rejects("UnsupportedCallError", f)
+
+
+@clause("OBJ-5.enum", "OBJ-1.enum", "CV-3.eq")
+def test_enums_of_texts():
+    """Members that are strings too: as values of tile code they are members."""
+    class Word(str, enum.Enum):
+        A = "a"
+        B = "b"
+
+    word, words = Word.A, (Word.A, Word.B, "a")
+
+    def f(n):
+        return (word.value == "a", word == Word.A, word != Word.B, words[1].name == "B", words[2] == "a",
+                Word("b").name == "B", ct.static_eval(isinstance(word, Word)), ct.static_eval(type(words[2]) is str))
+
+    assert result(f, 1) == [1] * 8
+    rejects("TileTypeError", lambda n: words[2].value, 1)
+
+
 @clause("FN-6.class")
 def test_plain_classes():
     rejects("UnsupportedCallError", lambda: Callable_())

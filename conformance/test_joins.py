@@ -182,6 +182,90 @@ def test_the_same_on_both_paths(value, use):
     takes(joined(value, value, use), 1)
 
 
+# What joins: what is compared of it, which must be the same on both paths, and how it is used.
+PARTS = {
+    "text": ('f"{{n:{0}}}|{1}"', "(print(x) is None)", ("3", "a"), ("4", "a"), ("3", "b")),
+    "keywords": ("keywords({0}=n, {1}=2)", "x['a']", ("a", "b"), ("a", "c"), ("b", "a")),
+    "slice": ("slice(0, {0}, {1})", "(n, 2, 3)[x][0]", ("2", "1"), ("1", "1"), ("2", "None")),
+    "method": ("Pair(n, {0}).{1}", "x(1)", ("1", "plus"), ("1.5", "plus"), ("1", "minus")),
+    "record": ("Pair(n, {0}) if {1} else Other(n, {0})", "x.a", ("1", "True"), ("1.5", "True"), ("1", "False")),
+    "tuple": ("(n, ({0}, {1}))", "x[0]", ("1", "'a'"), ("1.5", "'a'"), ("1", "'b'")),
+    "view": ("v.tiled_view(({0},), traversal_steps=({1},))", "ct.sum(x.load(0))", ("2", "1"), ("4", "1"), ("2", "2")),
+    "range": ("range(n, {0}, {1})", "total(x)", ("9", "2"), ("ct.int64(9)", "2"), ("9", "ct.int64(2)")),
+    "manager": ("managed({0}={1})", "entered(x)", ("a", "n"), ("b", "n"), ("a", "1.5")),
+    "function": ("at({0}, {1})", "x(1)", ("n", "1"), ("1.5", "1"), ("n", "1.5")),
+}
+DEFINED = """
+import contextlib
+import dataclasses
+
+def keywords(**given):
+    return given
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    a: object
+    b: object
+
+    def plus(self, n):
+        return self.a + n
+
+    def minus(self, n):
+        return self.a - n
+
+@dataclasses.dataclass(frozen=True)
+class Other(Pair):
+    pass
+
+@contextlib.contextmanager
+def managed(a=1, b=2):
+    yield a
+
+def entered(m):
+    with m as value:
+        return value
+
+def total(r):
+    s = 0
+    for i in r:
+        s = s * 10 + ct.int32(i)
+    return s
+
+def at(k, default):
+    def f(x, y=default):
+        return x * k
+    return f
+"""
+
+
+@clause("JOIN-1.value", "JOIN-2.use", "JOIN-6.range", "JOIN-6.closure", "JOIN-6.view")
+@pytest.mark.parametrize("what", PARTS)
+def test_parts_that_must_be_the_same(what):
+    """Two of a kind, made on two paths: usable if all but their run-time values is the same."""
+    make, use, same, *others = PARTS[what]
+    text = DEFINED + """
+@ct.kernel
+def kern(n, v, out):
+    if n > 0:
+        x = {}
+    else:
+        n = n + 10
+        x = {}
+    ct.store(out, 0, {} + 0)
+"""
+    v = np.arange(16, dtype=np.int32)
+    for other in others:
+        for first, second in ((same, other), (other, same)):
+            space = module(text.format(make.format(*first), make.format(*second), use))
+            refuses("TileTypeError", space["kern"], 1, v, np.zeros(1, np.int32))
+    space = module(text.format(make.format(*same), make.format(*same), use))
+    text = text.replace("    else:\n        n = n + 10\n        x = {}\n", "").replace("if n > 0:", "if True:")
+    alone = module(text.format(make.format(*same), use))
+    for n in 3, -3:
+        got = run(space["kern"], n, v, np.zeros(1, np.int32)).tolist()
+        assert got == run(alone["kern"], n if n > 0 else n + 10, v, np.zeros(1, np.int32)).tolist()
+
+
 @clause("JOIN-2.array")
 def test_arrays_of_two_static_sizes():
     static = Annotated[Any, ct.ArrayAnnotation(static_shape_dims=(0,))]

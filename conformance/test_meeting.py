@@ -1,11 +1,13 @@
+# ruff: noqa: B007, C416, C420 -- tile code under test, not code to tidy
 """Names that mean different things in different scopes, and closures of one definition that meet."""
 
 import contextlib
 import dataclasses
 import math
+import types
 
 from conformance.harness.api import clause, ct
-from conformance.harness.tile_code import body, rejects, result, takes
+from conformance.harness.tile_code import body, module, rejects, result, takes
 
 
 @contextlib.contextmanager
@@ -60,6 +62,41 @@ def test_names_that_are_those_of_modules():
 
     assert result(around, 7) == [14, 7, 7]
 
+    def again(n):
+        a = of_parameter(math), of_parameter(Numbers(n)), of_parameter(math), of_parameter(Numbers(n + 1))
+        b, c = of_library(ct)(4), of_library(Numbers(1, int8=n))
+        d = tuple((math.inf > 9, math.pi) for math in ct.static_iter((math, Numbers(n), math, Numbers(2))))
+        return a[0] > 3, a[1], a[2] < 4, a[3], b, c, d[0][0], d[1][1], d[2][1] > 3, d[3][1]
+
+    assert result(again, 7) == [1, 7, 1, 8, 4, 7, 1, 7, 1, 2]
+
+
+@clause("EX-4.global", "EX-5.read", "FN-7.constant", "SEVAL-2.python")
+def test_names_that_functions_of_several_modules_use():
+    """One name and attribute in two modules, and a module whose attribute static code sets."""
+    one, two = (types.ModuleType("constants") for _ in range(2))
+    one.k, two.k = 3, 5
+    text = """
+        def read(n):
+            return constants.k + n
+
+        def setting(n):
+            a = constants.k
+            b = ct.static_eval(setattr(constants, "k", constants.k + 1) or constants.k)
+            return a * 100 + b * 10 + constants.k
+    """
+    first, second = module(text, constants=one), module(text, constants=two)
+    a, b, c, d = first["read"], second["read"], first["setting"], second["setting"]
+
+    def f(n):
+        return a(n), b(n), a(n + 1), b(n + 1), constants_of(one), constants_of(two)
+
+    def constants_of(constants):
+        return constants.k
+
+    assert result(f, 10) == [13, 15, 14, 16, 3, 5]
+    assert result(lambda n: (c(n), d(n)), 1) == [344, 566]
+
 
 GLOBAL = 50
 
@@ -84,6 +121,19 @@ def test_names_of_inner_scopes():
         return (*a, *b, c, d, inner(n), GLOBAL, outer, max(n, 2), min(n, 2))
 
     assert result(f, 7) == [1, 2, 8, 9, 8, 8, 8, 50, 60, 7, 2]
+
+
+@clause("EX-4.global", "SEVAL-2.python", "CALL-7.local")
+def test_names_of_comprehensions_in_static_code():
+    def f(n):
+        a = ct.static_eval(sum([GLOBAL for GLOBAL in (1, 2)]))
+        b = ct.static_eval(sum({GLOBAL for GLOBAL in (1, 2)}))
+        c = ct.static_eval(sum({GLOBAL: 1 for GLOBAL in (1, 2)}))
+        d = ct.static_eval(sum(GLOBAL for GLOBAL in (1, 2)))
+        e = ct.static_eval((lambda GLOBAL: GLOBAL)(3))
+        return a, b, c, d, e, GLOBAL + n
+
+    assert result(f, 7) == [3, 3, 3, 3, 3, 57]
 
 
 @clause("CALL-7.before", "ST-4.undefined", "EX-4.undefined")
@@ -138,6 +188,78 @@ def test_closures_that_meet():
                 100 * (4 + n if p else 5 + n), 10 * (2 if p else n), (n if p else 3) * 10 + 1, 10 * (5 if n > 2 else n)]
 
     assert result(f, 3) == python(3) and result(f, 1) == python(1) and result(f, -3) == python(-3)
+
+
+@clause("CALL-5.after", "CALL-6.result", "CALL-5.late")
+def test_closures_that_hold_closures_of_functions_that_have_ended():
+    """Functions in functions in functions, which end one after another, each with variables of its own."""
+    def outer(n):
+        a, b = n + 1, n + 2
+
+        def make(k):
+            c = k + a
+
+            def middle(j):
+                d = j + c
+
+                def deep(i):
+                    e = i + d
+                    return lambda x: (x * k + j + a, c, d * 10 + e, b)
+                return deep(j + 1)
+            return middle(k + 2), middle(3)
+        f, g = make(3)
+        h = make(4)[1]
+        b = n + 5
+        return (lambda x: (*f(x), *g(x), *h(x), a)), f
+
+    def python(n):
+        f, g = outer(n)
+        return [*f(2), *g(1)][:13]
+
+    def of_tiles(n):
+        f, g = outer(n)
+        return (*f(2), *g(1))[:13]
+
+    assert result(of_tiles, 10) == python(10)
+
+
+@clause("CALL-6.argument", "CALL-5.late", "CALL-4.hundreds")
+def test_closures_that_wrap_each_other_many_times():
+    def around(f, k):
+        return lambda x: f(x) + k
+
+    def f(n):
+        g = h = lambda x: x
+        for i in ct.static_iter(range(150)):
+            g = around(g, n)
+            h = around(h, 1)
+        return g(1), g(2), h(n), g(1)
+
+    assert result(f, 3) == [451, 452, 153, 451]
+
+
+@clause("FN-2.inline", "FN-6.closure", "CALL-1.keyword", "CALL-1.positional")
+def test_functions_of_python_with_equal_code():
+    """From one definition, with other captured variables, defaults or globals, called in one kernel."""
+    def made(k, default):
+        def f(x, /, y=default, *, z=k):
+            return x * k + y * 10 + z
+        return f
+
+    one, two, three = made(1, 2), made(3, 2), made(1, 5)
+    spaces = [module("def f(x): return x + LOCAL\n", LOCAL=k) for k in (100, 200)]
+    four, five = spaces[0]["f"], spaces[1]["f"]
+    copied = types.FunctionType(four.__code__, {"LOCAL": 300}, "f")
+
+    def use(g, n):
+        return g(n)
+
+    def f(n):
+        return (one(n), two(n), three(n), one(n), four(n), five(n), copied(n), four(n), use(one, n), use(two, n),
+                use(three, n), use(four, n), use(five, n), use(copied, n))
+
+    assert result(f, 7) == [one(7), two(7), three(7), one(7), 107, 207, 307, 107, one(7), two(7), three(7), 107, 207,
+                            307]
 
 
 @clause("JOIN-6.closure", "LOOP-5.carried")

@@ -6,6 +6,7 @@ import pytest
 from conformance.harness.api import accepts, clause, ct, launch, needs, refuses, run
 from conformance.harness.dtype_names import DTYPES
 from conformance.harness.guarded_arrays import guarded, numbers, same
+from conformance.harness.tile_code import module
 from conformance.harness.type_probes import constant, refused, static
 
 X1, X2 = np.zeros(4, np.int32), np.zeros((4, 4), np.int32)
@@ -118,6 +119,42 @@ def test_methods_of_arrays():
         ct.store(out, 1, ct.load(u, 0, 2))
 
     assert run(k, numbers(4), np.zeros(4, np.int32)).tolist() == [2, 3, 3, 4]
+
+
+@clause("METH-1.tile", "METH-1.array", "METH-1.bound")
+def test_methods_of_every_class():
+    """Called by the class, with the receiver first, and as values."""
+    @ct.kernel
+    def k(x, out):
+        view = ct.Array.tiled_view(x, (2,))
+        raw = ct.Array.get_raw_memory(x)
+        ct.store(out, 0, ct.TiledView.load(view, 1))
+        ct.TiledView.store(x.tiled_view((2,)), (0,), view.load(1) + 10)
+        f, g = view.load, raw.load_offset
+        ct.store(out, 1, f((0,)))
+        ct.store(out, 4, ct.RawArrayMemory.load_offset(raw, 3) + g(0) * 10)
+        ct.RawArrayMemory.store_offset(raw, 2, 70)
+        ct.store(out, 5, raw.load_offset(offset=2))
+
+    got = run(k, numbers(4), np.zeros(8, np.int32)).tolist()
+    assert got == [3, 4, 13, 14, 4 + 130, 70, 0, 0]
+
+
+@clause("METH-1.unknown", "ARR-4.unknown", "TV-4.exchange")
+def test_methods_of_other_classes():
+    """Each class has the methods of its own values alone."""
+    x = np.zeros(4, np.int32)
+    for lines in ("ct.Tile.slice(t, 0, 1, 2)", "ct.Array.reshape(x, (4,))", "ct.TiledView.slice(v, 0, 1, 2)",
+                  "ct.RawArrayMemory.load(r, 0)", "ct.TiledView.load_offset(v, 0)", "ct.Tile.load(t, 0)",
+                  "ct.Array.load_offset(x, 0)", "ct.TiledView.astype(v, ct.int8)", "t.load(0)", "v.load_offset(0)",
+                  "r.load(0)", "x.load(0)", "x.astype(ct.int8)", "v.reshape((2,))", "r.tiled_view((2,))"):
+        space = module(f"""
+            @ct.kernel
+            def kern(x):
+                t, v, r = ct.load(x, 0, 4), x.tiled_view((2,)), x.get_raw_memory()
+                {lines}
+        """)
+        refuses("TileTypeError", space["kern"], x)
 
 
 @clause("METH-1.unknown")

@@ -176,9 +176,12 @@ def test_annotations_are_ignored():
 def test_leaving_static_loops(word):
     for around in ("{}", "if True:\n        {}", "if i == 2:\n        {}", "if n > i:\n        {}",
                    "for j in ct.static_iter((1, 2)):\n        {}", "x = i\n    {}"):
-        text = f"for i in ct.static_iter((1, 2)):\n    {around.format(word)}\nreturn n"
-        e = rejects("TileSyntaxError", body(text), 1)
+        text = f"for i in ct.static_iter((1, 2)):\n    {around.format(word)}\n"
+        e = rejects("TileSyntaxError", body(f"{text}return n"), 1)
         assert e.loc.line == 3 + around.count("\n"), text
+        for loop in "for k in range(n):", "while n > 0:":
+            e = rejects("TileSyntaxError", body(f"{loop}\n{textwrap.indent(text, '    ')}    n = n - 1\nreturn n"), 1)
+            assert e.loc.line == 4 + around.count("\n"), text
 
 
 @clause("ERR-12.line", "CALL-3.differ", "CALL-3.missing")
@@ -301,6 +304,8 @@ def test_sources_that_are_not_those_of_the_code(tmp_path):
     path = tmp_path / "changed.py"
     for name, was, now in (("f", "def f(n):\n    return n + 1\n", "def f(n):\n    return n + 2\n"),
                            ("f", "f = lambda n: n + 1\n", "f = lambda n: n - 1\n"),
+                           ("f", "f = lambda n: n + 1\n", "f = lambda n: n + 2\n"),
+                           ("f", "def f(n): return n + 1\n", "def f(n): return n + 2\n"),
                            ("f", "def f(n):\n    return n + 1\n", "# a line\n\ndef f(m):\n    return m\n"),
                            ("f", "def f(n): return n + 1\n", "def g(n): return n + 1\n"),
                            ("f", "def f(n):\n    'a'\n    return n + 1\n", "def f(n):\n    'a'\n    return n + 3\n"),

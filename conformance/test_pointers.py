@@ -6,6 +6,7 @@ import pytest
 
 from conformance.harness.api import accepts, clause, ct, needs, refuses, run
 from conformance.harness.dtype_names import DTYPES, NAMES
+from conformance.harness.tile_code import body, rejects, result
 from conformance.harness.type_probes import counting, inspect, refused
 
 ONE = np.zeros(4, np.float32)
@@ -42,6 +43,23 @@ def test_types_of_pointers():
         ct.static_assert(d == f and s == () and n == 0 and e != f)
 
     accepts(k, ONE, np.zeros(4, np.int8))
+
+
+@clause("FPTR-1.tile", "FPTR-1.other", "FPTR-1.pointer")
+def test_types_of_pointers_in_tile_code():
+    def f(n):
+        kinds = (ct.float32, ct.int8, np.float16, ct.uint64)
+        made = tuple(ct.foreign_pointer_dtype(d) for d in ct.static_iter(kinds))
+        return tuple(ct.static_eval(d.bitwidth + ("float" in d.name)) for d in ct.static_iter(made)), made[0] == made[1]
+
+    def same(n):
+        names = ct.static_eval(tuple(d.name for d in (ct.foreign_pointer_dtype(ct.float32),)))
+        return ct.static_eval(names[0] == "foreign_pointer[float32]"), f(n)[1], *f(n)[0]
+
+    assert result(same, 1) == [1, 0, 65, 64, 65, 64]
+    for wrong in ("5", "n", "'float32'", "None", "ct", "ct.exp", "ct.foreign_pointer_dtype(ct.int8)", "", "ct.int8, 1",
+                  "ct.zeros((2,), ct.int8)", "(ct.int8,)"):
+        rejects("TileTypeError", body(f"return ct.foreign_pointer_dtype({wrong})"), 1)
 
 
 @clause("FPTR-1.call")

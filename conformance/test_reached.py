@@ -196,11 +196,71 @@ READS = {
     "an f-string": ("int(f'{number}')", "number = 8"),
     "a chain of attributes": ("(lambda: space.inner.deeper.number)()", "space.inner.deeper.number = 8"),
     "an array": ("(lambda: int(array[3, 1]))()", "array[3, 1] = 8"),
+    "a bound method of a list": ("item(1)", "numbers[1] = 8"),
+    "a bound method of a table": ("(lambda: entry('a')['b'][1][0])()", "table['a']['b'][1][0] = 8"),
+    "the end of a large array": ("int(large[-1])", "large[-1] = 8"),
+    "the middle of a large array": ("int(large[400_000])", "large[400_000] = 8"),
+    "a structured scalar": ("int(record['f0'])", "record['f0'] = 8"),
+    "a proxy of a table": ("(lambda: proxy['a']['b'][1][0])()", "table['a']['b'][1][0] = 8"),
+    "a view of a table": ("(lambda: [*values][0]['b'][1][0])()", "table['a']['b'][1][0] = 8"),
+    "a slice": ("(lambda: held_slice.start[0])()", "numbers[0] = 8"),
+    "a chain of tables": ("(lambda: chain['a']['b'][1][0])()", "table['a']['b'][1][0] = 8"),
+    "a queue": ("(lambda: queue[0])()", "queue[0] = 8"),
+    "the order of a table": ("(lambda: next(iter(ordered.values())))()", "ordered.move_to_end('a')"),
+    "a default of a table": ("(lambda: defaults['new'] + 3)() if 'new' in defaults else 3", "defaults['new'] = 5"),
+    "a set": ("(lambda: len(numbers_set) + 2)()", "numbers_set.update(range(6))"),
+    "a frozen set of lists": ("(lambda: max(len(x.held) for x in frozen) + 3)()", "simple.held.extend(range(5))"),
+    "a weak reference": ("(lambda: weak().number)()", "simple.number = 8"),
+    "a variable of the thread": ("(lambda: thread.number)()", "thread.number = 8"),
+    "a list of the thread": ("(lambda: thread.numbers[0])()", "thread.numbers[0] = 8"),
+    "a context variable": ("(lambda: variable.get())()", "variable.set(8)"),
+    "bytes": ("(lambda: buffer[0])()", "buffer[0] = 8"),
+    "an array of Python": ("(lambda: of_python[0])()", "of_python[0] = 8"),
+    "an array of objects": ("(lambda: objects[1][0])()", "objects[1][0] = 8"),
+    "an object of an array": ("(lambda: objects[1][0])()", "objects[1] = [8]"),
+    "a variable in a class body": ("in_class(get)", "put(8)"),
+    "a captured variable in a class body": ("captured_in_class()", "number_in_class(8)"),
+    "one of two equal lists": ("first[0] + second[0] - 3", "second[0] = 8"),
+    "an attribute that another one hides": ("own.number - Own.number + 3", "own.number = 8"),
+    "a module's names": ("8 if 'other' in dir(inner) else 3", "inner.other = 1"),
+    "a module by vars": ("vars(inner)[name]", "inner.number = 8"),
+    "a module by its dict": ("inner.__dict__[name]", "inner.number = 8"),
+    "a module by getattr": ("getattr(inner, name)", "inner.number = 8"),
+    "a module by getattr in a helper": ("computed(inner, 'num', 'ber')", "inner.number = 8"),
+    "a module by a getter": ("operator.attrgetter(name)(inner)", "inner.number = 8"),
+    "a module by a getter that was made before": ("getter(inner)", "inner.number = 8"),
+    "a module by a function in a list": ("lookups[0](inner, name)", "inner.number = 8"),
+    "a list in a module by getattr": ("computed(inner, 'num', 'bers')[0]", "inner.numbers[0] = 8"),
+    "a function in a module by getattr": ("computed(inner, 'he', 'lper')()", "number = 8"),
+    "a name that a module gets": ("computed(inner, 'num', 'bered', 3)", "inner.numbered = 8"),
+    "globals()": ("by_globals()", "number = 8"),
+    "eval": ("by_eval()", "number = 8"),
+    "a name that globals() gets": ("new_by_globals()", "numbered = 8"),
+    "a class by a getter": ("computed(Own, 'cou', 'nt')", "Own.count = 8"),
+    "a method by getattr": ("computed(own, 'o', 'f')()", "Base.of = lambda self: 8"),
+    "an attribute that a class gets": ("getattr(own, 'extra', 3)", "Own.extra = 8"),
+    "a computed attribute that a class gets": ("computed(own, 'num', 'bered', 3)", "Base.numbered = 8"),
+    "a method that a class gets": ("own.extra() if hasattr(own, 'extra') else 3", "Own.extra = lambda self: 8"),
+    "an attribute of a class that it gets": ("getattr(Own, 'extra', 3)", "Base.extra = 8"),
+    "a bool that a class gets": ("3 if plain else 8", "Plain.__bool__ = lambda self: False"),
+    "a len that a class gets": ("3 if plain else 8", "Plain.__len__ = lambda self: 0"),
+    "a == that a class gets": ("8 if plain == 0 else 3", "Plain.__eq__ = lambda self, x: True"),
+    "a text that a class gets": ("int(f'{plain}'[:1].replace('<', '3'))", "Plain.__str__ = lambda self: '8'"),
+    "a format that a class gets": ("int(f'{plain}'[:1].replace('<', '3'))", "Plain.__format__ = lambda self, s: '8'"),
+    "a getattr that a class gets": ("getattr(plain, 'missing', 3)", "Plain.__getattr__ = lambda self, name: 8"),
+    "a == that a base gets": ("8 if other_plain == 0 else 3", "Plain.__eq__ = lambda self, x: True"),
+    "an object that a class calls": ("3 if plain else 8",
+        "Plain.__bool__ = functools.partialmethod(lambda self: False)"),
     "what is deleted": ("(lambda: 8 if len(vars(space)) == 2 else 3)()", "space.other = 1; del space.other; "
                         "space.__dict__.pop('extra')"),
 }
 MORE = """
+import array as array_module
+import collections
+import contextvars
 import operator
+import threading
+import weakref
 method = own.of
 space.inner.deeper = Space(number=3)
 space.extra = 1
@@ -209,6 +269,59 @@ array = np.full((5, 2), 3)
 class Other(Own):
     kind = 8
     __slots__ = ()
+
+class Plain:
+    text = "b"
+
+class OtherPlain(Plain):
+    other = "c"
+
+plain, other_plain, simple = Plain(), OtherPlain(), OtherPlain()
+simple.number, simple.held = 3, []
+large = np.full(600_000, 3)
+record = np.full(1, 3, "i4,i4")[0]
+proxy, values, chain = types.MappingProxyType(table), table.values(), collections.ChainMap({}, table)
+held_slice, queue, ordered = slice(numbers, None), collections.deque([3, 4]), collections.OrderedDict(a=3, b=8)
+defaults, numbers_set, frozen = collections.defaultdict(int), {1}, frozenset([simple])
+weak, thread, variable = weakref.ref(simple), threading.local(), contextvars.ContextVar("variable", default=3)
+thread.number, thread.numbers, buffer, of_python = 3, [3], bytearray([3]), array_module.array("i", [3])
+objects = np.empty(2, object)
+objects[1] = [3]
+flags = [True, False]
+first = second = [3]
+second = [3]
+item, entry = numbers.__getitem__, table.get
+getter, lookups = operator.attrgetter(name), [getattr]
+inner.helper = helper
+
+def computed(x, begin, end, *default):
+    return getattr(x, begin + end, *default)
+
+def by_globals():
+    return globals()["".join(["num", "ber"])]
+
+def new_by_globals():
+    return globals().get("".join(["num", "bered"]), 3)
+
+def by_eval():
+    return eval("".join(["num", "ber"]))
+
+def in_class(f):
+    class Local:
+        n = f()
+    return Local.n
+
+def capturing(value):
+    def captured_in_class():
+        class Local:
+            n = value
+        return Local.n
+    def number_in_class(x):
+        nonlocal value
+        value = x
+    return captured_in_class, number_in_class
+
+captured_in_class, number_in_class = capturing(3)
 
 def biggest():
     return max(3, 2)
@@ -231,6 +344,15 @@ def through_global():
     return number
 """
 
+
+if sys.version_info >= (3, 12):
+    READS["a type alias in a class body"] = "aliased()", "number = 8"
+    MORE += """
+def aliased():
+    class Local:
+        type Number = number
+    return Local.Number.__value__
+"""
 
 KERNEL = """
 @ct.kernel
@@ -267,7 +389,11 @@ CHANGES = {  # what nothing reads, or what is equal afterwards
     "another function": "def default(): return 8",
     "a method that nothing names": "Own.unread = lambda self: 8",
     "a method of a base that nothing names": "Base.of = lambda self: 8",
+    "an attribute that nothing reads": "simple.unread = 8; simple.held.append(1)",
+    "a class that gets a method that nothing names": "Base.method_of_none = lambda self: 8",
+    "a name of a module that nothing reads": "inner.unread = 8",
     "a cached property that nothing names": "Own.cached = functools.cached_property(lambda self: 8)",
+    "equal bools": "flags[:] = [1 == 1, 1 == 2]",
     "equal numbers and texts": "items[:] = "
                                "[float('2.5'), ''.join(['te', 'xt']), (float('1.5'), int('9' * 9)), bytes([9] * 9)]",
     "equal bytes": "array[:] = 3",
@@ -280,7 +406,8 @@ ITEMS = "\nitems = [2.5, 'text', (1.5, 999999999), bytes([9] * 9)]\n"
 @pytest.mark.parametrize("what", CHANGES)
 def test_changes_that_do_not_count(what):
     counter = Counter()
-    reads = "helper() + own.number - numbers[0] + own[0] * 0 + int(array[0, 0]) + len(items) - 7"
+    reads = ("helper() + own.number - numbers[0] + own[0] * 0 + int(array[0, 0]) + len(items) - 9 + len(flags) "
+             "+ simple.number - inner.number + getattr(own, 'number', 3) - hasattr(inner, 'number') - 2")
     space = module(SOURCE + MORE + ITEMS + KERNEL.format(reads), hit=counter.hit)
     for _ in range(3):
         assert stored(space["kern"]) == 3

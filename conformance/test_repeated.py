@@ -329,6 +329,19 @@ def test_members_of_enums_that_repeat(capfd):
         assert not isinstance(error, ct.TileInternalError)
 
 
+@clause("SEVAL-7.constant", "EX-6.tuple.slice")
+def test_slices_that_repeat():
+    """The same slice with other bounds."""
+    def f(n):
+        xs = (n, n + 1, n + 2, n + 3)
+        a = tuple(xs[i:i + 2][0] for i in ct.static_iter(range(3)))
+        b = tuple(xs[i:][0] for i in ct.static_iter(range(3)))
+        c = tuple(len(xs[:i]) * 10 + len(xs[::i]) for i in ct.static_iter((1, 2, 3)))
+        return *a, *b, *c, len(xs[:]), len((1, *xs)[:])
+
+    assert result(f, 5) == [5, 6, 7, 5, 6, 7, 14, 22, 32, 4, 5]
+
+
 @clause("SEVAL-7.constant")
 def test_shapes_and_tuples_that_repeat():
     cases = ((4, 2), 0), ((4, 2), 1), ((2, 4), 0), ((2, 4), 1), ((8, 1), 0), ((4, 2), 0)

@@ -68,6 +68,10 @@ def test_names():
     pytest.param("TileSyntaxError", "ct.static_eval(1, 2)", marks=clause("SEVAL-1.count")),
     pytest.param("TileSyntaxError", "ct.static_assert()", marks=clause("SEVAL-1.count")),
     pytest.param("TileSyntaxError", "ct.static_assert(True, 'a', 'b')", marks=clause("SEVAL-1.count")),
+    *[pytest.param("TileSyntaxError", lines, marks=clause("SEVAL-1.count")) for lines in (
+        "raise ct.static_exception()", "raise ct.static_exception(ValueError(), 1)", "for i in ct.static_iter(): pass",
+        "for i in ct.static_iter((1,), 2): pass", "x = tuple(i for i in ct.static_iter((1,), 2))",
+        "x = tuple(i for i in ct.static_iter())", "ct.static_eval(1, 2, 3)")],
     pytest.param("TileSyntaxError", "x = ct.static_iter((1, 2))", marks=clause("SEVAL-1.iter")),
     pytest.param("TileSyntaxError", "for i in (ct.static_iter((1, 2)), 1): pass", marks=clause("SEVAL-1.iter")),
     pytest.param("TileSyntaxError", "x = ct.static_exception(ValueError('a'))", marks=clause("SEVAL-1.exception")),
@@ -182,11 +186,22 @@ def test_products_of_matrices_of_run_time_values():
     assert run(k, a, np.zeros((2, 2), np.float32)).tolist() == (a[:2] @ a[:, :2]).tolist()
 
 
+@clause("SEVAL-2.tile")
+def test_numpy_reads_shapes_of_run_time_values():
+    """np.shape and np.ndim, which need no elements, of a tile alone."""
+    def f(n):
+        t = ct.zeros((2, 4), ct.int32) + n
+        return ct.static_eval(np.shape(t)[1]), ct.static_eval(np.ndim(t)), ct.static_eval(len(np.shape(n)) + np.ndim(n))
+
+    assert result(f, 1) == [4, 2, 0]
+
+
 @clause("SEVAL-3.other")
 def test_numpy_takes_no_run_time_values():
     numbers = np.arange(4)
     for f in (np.exp, lambda t: np.add.reduce(t), lambda t: np.add(numbers, t), lambda t: np.asarray(t),
-              lambda t: np.add(t, 1, dtype=np.int8), lambda t: np.concatenate((t, t))):
+              lambda t: np.add(t, 1, dtype=np.int8), lambda t: np.concatenate((t, t)), np.sum, np.size,
+              np.transpose, lambda t: np.shape([t]), lambda t: np.add(t, t, where=True), lambda t: np.add.outer(t, t)):
         @ct.kernel
         def given(a):
             t = ct.load(a, 0, 4)
@@ -253,6 +268,9 @@ def test_operators_on_tiles(f, args, want):
     (lambda x, y: ct.static_eval(ct.maximum(x, y)), 7), (lambda x, y: ct.static_eval(ct.cdiv(x, y)), 3),
     (lambda x, y: ct.static_eval(ct.negative(x)), -7), (lambda x, y: ct.static_eval(ct.less(x, y)), 0),
     (lambda x, y: ct.static_eval(ct.greater_equal(x, y)), 1), (lambda x, y: ct.static_eval(ct.bitwise_and(x, y)), 3),
+    (lambda x, y: ct.static_eval(ct.bitwise_not(x)), -8), (lambda x, y: ct.static_eval(ct.bitwise_rshift(x, y)), 0),
+    (lambda x, y: ct.static_eval(ct.less_equal(x, y)), 0), (lambda x, y: ct.static_eval(ct.greater(x, y)), 1),
+    (lambda x, y: ct.static_eval(ct.equal(x, y)), 0), (lambda x, y: ct.static_eval(ct.not_equal(x, y)), 1),
     (lambda x, y: ct.static_eval(ct.bitwise_or(x, y)), 7), (lambda x, y: ct.static_eval(ct.bitwise_xor(x, y)), 4),
     (lambda x, y: ct.static_eval(ct.bitwise_lshift(x, y)), 56), (lambda x, y: ct.static_eval(divmod(x, y)), [2, 1])])
 @clause("SEVAL-3.function")

@@ -68,7 +68,7 @@ def module(source: str, **names: Any) -> dict[str, Any]:
     path = Path(_folder.name) / f"piece_{os.getpid()}_{next(_number)}.py"  # forked processes share the folder
     path.write_text(textwrap.dedent(source))
     space: dict[str, Any] = {"ct": ct, "np": np, "__name__": path.stem, **names}
-    exec(compile(path.read_text(), str(path), "exec"), space)
+    exec(compile(path.read_text(), str(path), "exec", dont_inherit=True), space)
     return space
 
 

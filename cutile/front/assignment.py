@@ -6,6 +6,7 @@ import ast
 
 from cutile.errors import TileTypeError, TileValueError
 from cutile.front.context import Context
+from cutile.front.python_objects import special_method
 from cutile.front.scope import Scope, Var
 from cutile.ir.terms import (
     POISON,
@@ -57,8 +58,8 @@ def _assign_item(c: Context, s: Scope, target: ast.Subscript, term: Term, span: 
     obj = c.evaluate(s, target.value)
     if isinstance(obj, Poison):
         return
-    if isinstance(obj, Record) and hasattr(obj.cls, "__setitem__"):
-        c.call(Static(obj.cls.__setitem__), (obj, c.evaluate(s, target.slice), term))
+    if isinstance(obj, Record) and (fn := special_method(c, obj.cls, "__setitem__")) is not None:
+        c.call(Static(fn), (obj, c.evaluate(s, target.slice), term))
         return
     if is_tile(obj):
         help = "tiles are immutable: ct.where(mask, x, y) chooses by element, ct.insert(x, index, value) puts a part"

@@ -1,4 +1,4 @@
-"""The outer names that Python bytecode reads, and the attributes that it reads or sets."""
+"""The outer names that Python bytecode reads, and the attributes that it reads."""
 
 from __future__ import annotations
 
@@ -31,20 +31,12 @@ def uses(code: types.CodeType) -> tuple[Use, ...]:
 
 
 @functools.lru_cache(maxsize=1024)
-def mentioned(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
-    """The names of attributes that the code may read, and of those that it may set.
-
-    Any string constant may be read, since getattr takes strings.
-    """
+def mentioned(code: types.CodeType) -> frozenset[str]:
+    """The names of attributes that the code may read. Any string constant may be one, since getattr takes strings."""
     texts = (t for c in code.co_consts for t in (c if type(c) is tuple else (c,)) if type(t) is str)
-    read, written = set(filter(str.isidentifier, texts)), set()
-    for i in dis.get_instructions(code):
-        if i.opcode in dis.hasname and i.opname not in _ROOTS:
-            (written if i.opname in _SETTERS else read).add(i.argval)
-    for inner in map(mentioned, _nested(code)):
-        read |= inner[0]
-        written |= inner[1]
-    return frozenset(read), frozenset(written)
+    read = {i.argval for i in dis.get_instructions(code)
+            if i.opcode in dis.hasname and i.opname not in _ROOTS and i.opname not in _SETTERS}
+    return frozenset(read.union(filter(str.isidentifier, texts), *map(mentioned, _nested(code))))
 
 
 def _nested(code: types.CodeType) -> list[types.CodeType]:

@@ -38,7 +38,7 @@ class Level:
     def like(self, other: Level) -> bool:
         """Whether both levels are of the same function, with the same globals, cells, parent and names of variables."""
         return (self.definition.node is other.definition.node and self.globals is other.globals
-                and (self.parent is other.parent or type(self.parent) is int and self.parent == other.parent)
+                and self.parent == other.parent
                 and all(other.cells.get(n) is cell for n, cell in self.cells.items())
                 and [*self.vars] == [*other.vars])
 

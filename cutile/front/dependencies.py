@@ -16,7 +16,7 @@ from collections.abc import Callable, Set
 from typing import Any, NamedTuple
 
 from cutile.errors import TileStaticEvalError
-from cutile.front import object_state
+from cutile.front import computed_names, object_state
 from cutile.front.attribute_lookup import class_attribute, is_plain_attribute, is_plain_lookup, look_up, own_attribute
 from cutile.front.bytecode_names import FREE, IMPORT, Use, mentioned, uses
 from cutile.front.object_state import Snapshot
@@ -54,8 +54,8 @@ class Dependencies:
         self._kept: dict[int, Any] = {}  # objects that it may reach, by id; keeping them keeps their ids unique
         self._reached: set[tuple[int, str | None]] = set()  # their ids, with the attributes that lead to them
         self._pending: list[_Reached] = []  # objects that are still to be followed
-        self._names: set[str] = set()  # attributes that static code reads or sets
-        self._read: set[str] = set()  # attributes that it reads
+        self._names: set[str] = set()  # attributes that static code reads
+        self._computes = False  # whether it looks up names that it computes
         self._owners: dict[int, Any] = {}  # the user's classes and modules that it may read attributes in `_names` from
         self._unobservable: list[tuple[str, str, str]] = []  # what cannot be compared: attribute, description, name
         self._count = 0
@@ -86,7 +86,9 @@ class Dependencies:
         for use in uses(code):
             if (obj := find(use)) is not MISSING:
                 self._mention(code)
-                self.reach(self._follow_attributes(obj, use.attributes), use.name)
+                found = self._follow_attributes(obj, use.attributes)
+                if not computed_names.reads_constant_names(found, code, use):
+                    self.reach(found, use.name)
 
     def reach(self, obj: Any, name: str) -> None:
         """The program depends on `obj` and all that it holds, since Python code may do anything with it."""
@@ -97,6 +99,8 @@ class Dependencies:
         while self._pending:
             obj, attribute, name = reached = self._pending.pop()
             at = id(obj)
+            if computed_names.looks_up(obj):
+                self._compute()
             if object_state.is_atom(obj) or (at, None) in self._reached or (at, attribute) in self._reached:
                 continue
             if at not in self._kept:
@@ -111,7 +115,7 @@ class Dependencies:
                     help="compute before the kernel what it needs of them, and read that; an array of numbers counts "
                          "as one object")
         for attribute, what, name in self._unobservable:
-            if attribute in self._read:
+            if attribute in self._names:
                 raise _cannot_be_compared(what, name)
 
     def accept_changes(self) -> None:
@@ -163,13 +167,20 @@ class Dependencies:
 
     def _mention(self, code: types.CodeType) -> None:
         """From now on, members with names that `code` mentions are dependencies."""
-        read, written = mentioned(code)
-        self._read |= read
-        new = (read | written) - self._names
+        new = mentioned(code) - self._names
         if new:
             self._names |= new
             for owner in list(self._owners.values()):
                 self._members(owner, new)
+        if not computed_names.ATTRIBUTES.isdisjoint(new):
+            self._compute()
+
+    def _compute(self) -> None:
+        """From now on, all members of classes and modules are dependencies."""
+        if not self._computes:
+            self._computes = True
+            for owner in list(self._owners.values()):
+                self._all_members(owner)
 
     def _add_members_of(self, owner: Any) -> None:
         """Static code may reach a class or module. If it is the user's, members that code mentions are dependencies."""
@@ -179,17 +190,21 @@ class Dependencies:
             if self._is_users(owner.__name__):
                 self._owners[id(owner)] = owner
                 self._members(owner, {*self._names, "__getattr__"})
+                if self._computes:
+                    self._all_members(owner)
             return
         for cls in owner.__mro__:
             if id(cls) not in self._owners and self._is_users(cls.__module__):
                 self._owners[id(cls)] = cls
                 self._class(cls)
                 self._members(cls, self._names)
+                if self._computes:
+                    self._all_members(cls)
 
     def _class(self, cls: type) -> None:
         """Values and special methods of a class are dependencies even if no code names them."""
         for name, value in list(vars(cls).items()):
-            special = name.startswith("__") and name.endswith("__")
+            special = computed_names.is_special(name)
             if special == isinstance(value, _FUNCTIONS) and type(value) is not types.MemberDescriptorType:
                 self.add(cls, name, value)
                 self._pending.append(_Reached(value, name, f"{cls.__name__}.{name}"))
@@ -208,6 +223,24 @@ class Dependencies:
                     self.add(owner, name, class_attribute(owner, name))
                     self._pending.append(_Reached(vars(cls)[name], name, f"{cls.__name__}.{name}"))
 
+    def _all_members(self, owner: Any) -> None:
+        """All members of a class or module are dependencies. Methods that no code names are not followed."""
+        if isinstance(owner, types.ModuleType):
+            return self._globals(vars(owner), owner.__name__)
+        for name in list(vars(owner)):
+            self.add(owner, name, vars(owner)[name])
+        return None
+
+    def _globals(self, space: dict[str, Any], name: str) -> None:
+        """All globals of a module are dependencies, those that it gets later too."""
+        at = id(space), computed_names.names_in
+        if at in self._snapshots:
+            return
+        self._snapshots[at] = object_state.snapshot(space, computed_names.names_in)
+        for key in computed_names.names_in(space):
+            self.add(space, key, space[key])
+            self._pending.append(_Reached(space[key], key, f"{name}.{key}"))
+
     def _function(self, fn: types.FunctionType, name: str) -> None:
         """What a function may read is a dependency: its code, its defaults, its closure and its globals.
 
@@ -224,7 +257,11 @@ class Dependencies:
         for use in uses(fn.__code__):
             obj = self._find(fn, cells, use)
             if (users or use.how == FREE) and obj is not MISSING:
-                self._pending.append(_Reached(self._follow_attributes(obj, use.attributes), None, use.name))
+                found = self._follow_attributes(obj, use.attributes)
+                if not computed_names.reads_constant_names(found, fn.__code__, use):
+                    self._pending.append(_Reached(found, None, use.name))
+                if users and computed_names.looks_up_globals(obj):
+                    self._globals(fn.__globals__, fn.__module__)
 
     def _find(self, fn: types.FunctionType, cells: dict[str, types.CellType], use: Use) -> Any:
         """The object that a free name of a function denotes."""
@@ -274,8 +311,13 @@ class Dependencies:
         return root == self._home or not object_state.is_installed(root)
 
     def finish(self) -> None:
-        """Nothing more will be read: drop what only served to follow objects."""
-        for helper in (self._kept, self._reached, self._owners, self._names, self._read, self._unobservable):
+        """Nothing more will be read: note which names classes have, and drop what only served to follow objects."""
+        names = None if self._computes else frozenset(self._names)
+        for cls in self._owners.values():
+            if isinstance(cls, type):
+                read = computed_names.noticed_names(names, _FUNCTIONS)
+                self._snapshots[id(cls), read] = Snapshot(cls, read)
+        for helper in (self._kept, self._reached, self._owners, self._names, self._unobservable):
             helper.clear()
 
     # ------------------------------------------------------------------ at launches

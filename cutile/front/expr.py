@@ -342,14 +342,6 @@ def _call(c: Context, s: Scope, node: ast.Call) -> Term:
         func = _callee(c, s, node.func)
     receiver, called = (func.receiver, func.func) if type(func) is Bound else (None, func)
     of_op = type(called) is Static and type(called.obj) is OpDef  # most calls are; nothing else is looked at then
-    if (
-        not of_op
-        and isinstance(func, Static)
-        and func.obj is tuple
-        and len(node.args) == 1
-        and isinstance(node.args[0], ast.GeneratorExp)
-    ):
-        return _tuple_of(c, s, node.args[0])
     # A function that is inlined might ignore an argument.
     argument = evaluate_unused if not of_op and callables.inlines(func) else evaluate
     args = _starred(c, s, node.args, argument)

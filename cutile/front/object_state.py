@@ -77,7 +77,7 @@ def is_atom(obj: Any) -> bool:
 def unobservable(obj: Any) -> str | None:
     """The name in messages of an object whose state cannot be read; None for all other objects."""
     cls = type(obj)
-    if issubclass(cls, types.GeneratorType) or hasattr(cls, "__next__") and not _attributes_reader(cls):
+    if issubclass(cls, types.GeneratorType) or _has(cls, "__next__") and not _attributes_reader(cls):
         return "an iterator"
     if issubclass(cls, io.IOBase):
         return "a file"
@@ -95,12 +95,17 @@ def _is_tensor(obj: Any) -> bool:
 
 def _is_on_gpu(obj: Any) -> bool:
     name = "__cuda_array_interface__"
-    if hasattr(type(obj), name):
+    if _has(type(obj), name):
         return True
     try:
         return name in object.__getattribute__(obj, "__dict__")  # which runs no code of the class
     except AttributeError:
         return False
+
+
+def _has(cls: type, name: str) -> bool:
+    """Whether instances of a class have an attribute from it. No code of the metaclass runs."""
+    return any(name in vars(c) for c in cls.__mro__)
 
 
 def metadata(obj: Any, name: str) -> Reader | None:
@@ -121,7 +126,7 @@ _OF_TENSORS = frozenset("""shape size stride dim ndim numel nelement dtype devic
 
 def _layout_of_tensor(t: Any) -> tuple:
     strided = (t.stride(), t.storage_offset()) if t.layout is sys.modules["torch"].strided else ()
-    return (tuple(t.shape), t.dtype, t.layout, str(t.device), t.requires_grad, *strided)
+    return (tuple(t.shape), t.dtype, str(t.device), t.requires_grad, *strided)
 
 
 # ------------------------------------------------------------------ what other objects hold
@@ -335,10 +340,12 @@ def snapshot(obj: Any, read: Reader) -> Snapshot:
 
 
 def same_item(a: Any, b: Any) -> bool:
-    """Whether two items are the same object, or numbers, strings, bytes or tuples of one type and value."""
+    """Whether two items are the same object, or numbers, strings, bytes or tuples of one type and value. Bools are the
+    same if they are equal.
+    """
     if a is b:
         return True
-    if type(a) is not type(b) or type(a) not in (bool, int, float, str, bytes, tuple):
+    if type(a) is not type(b) or type(a) not in (int, float, str, bytes, tuple):
         return False
     if type(a) is tuple:
         return len(a) == len(b) and all(map(same_item, a, b))

@@ -25,6 +25,7 @@ from importlib.machinery import SourceFileLoader
 from cutile._support.structs import cached, structure
 from cutile.errors import TileSyntaxError
 from cutile.front.definition import Definition, parameter_names
+from cutile.front.private_names import with_private_names
 from cutile.front.syntax_warnings import silent, warns
 from cutile.ir.recursion import compiled
 from cutile.spans import SourceFile
@@ -128,7 +129,7 @@ def _fitting(fn: types.FunctionType, texts: Sequence[_Text]) -> Definition | Non
             parsed = _parsed(text)
             for node in places(parsed, code):
                 if parsed.compiles_to(node, code) or places is _Parsed.on_line and _may_be_rewritten(fn):
-                    return Definition(node, text)
+                    return Definition(with_private_names(node, code), text)
     return None
 
 

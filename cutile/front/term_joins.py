@@ -72,7 +72,7 @@ def same_structure(a: Term, b: Term) -> bool:
         case Closure():
             return a is b or (
                 a.definition.node is b.definition.node
-                and (a.scope is b.scope or type(a.scope) is int and a.scope == b.scope)
+                and a.scope == b.scope
                 and (a.captured is b.captured or a.captured and b.captured and a.captured.like(b.captured))
                 and _pairwise(a, b))
         case Manager():
