@@ -1,4 +1,4 @@
-# ruff: noqa: B009, C410, UP003 -- tile code under test, not code to tidy
+# ruff: noqa: B009, C410, UP003, UP042 -- tile code under test, not code to tidy
 """What can be called from tile code, and from the host."""
 
 import contextlib

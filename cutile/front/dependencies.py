@@ -31,12 +31,13 @@ _FUNCTIONS = (types.FunctionType, staticmethod, classmethod, property, functools
 
 class _Reached(NamedTuple):
     """An object that static code may reach, the attribute that it was reached by (None: it is held by name, item or
-    closure), and its name.
+    closure), and its name. `unnamed`: only a computed name leads to it, so that what it reaches need not be comparable.
     """
 
     obj: Any
     attribute: str | None
     name: str
+    unnamed: bool = False
 
 
 class Dependencies:
@@ -55,6 +56,7 @@ class Dependencies:
         self._reached: set[tuple[int, str | None]] = set()  # their ids, with the attributes that lead to them
         self._pending: list[_Reached] = []  # objects that are still to be followed
         self._names: set[str] = set()  # attributes that static code reads
+        self._read: set[str] = set()  # those that code reads which is reached by name
         self._computes = False  # whether it looks up names that it computes
         self._owners: dict[int, Any] = {}  # the user's classes and modules that it may read attributes in `_names` from
         self._unobservable: list[tuple[str, str, str]] = []  # what cannot be compared: attribute, description, name
@@ -97,7 +99,7 @@ class Dependencies:
 
     def _follow_pending(self) -> None:
         while self._pending:
-            obj, attribute, name = reached = self._pending.pop()
+            obj, attribute, name, _ = reached = self._pending.pop()
             at = id(obj)
             if computed_names.looks_up(obj):
                 self._compute()
@@ -115,7 +117,7 @@ class Dependencies:
                     help="compute before the kernel what it needs of them, and read that; an array of numbers counts "
                          "as one object")
         for attribute, what, name in self._unobservable:
-            if attribute in self._names:
+            if attribute in self._read:
                 raise _cannot_be_compared(what, name)
 
     def accept_changes(self) -> None:
@@ -142,10 +144,10 @@ class Dependencies:
 
     def _follow(self, reached: _Reached) -> None:
         """Follow one object."""
-        obj, attribute, name = reached
+        obj, attribute, name, unnamed = reached
         cls = type(obj)
         if cls is types.FunctionType:
-            return self._function(obj, name)
+            return self._function(obj, name, unnamed)
         if issubclass(cls, types.ModuleType | type):
             return self._add_members_of(obj)
         if (what := object_state.unobservable(obj)) is not None:
@@ -161,12 +163,14 @@ class Dependencies:
             if (id(obj), part.read) not in self._snapshots:
                 self._snapshots[id(obj), part.read] = part
                 self._count += len(part)
-            self._pending += (_Reached(item, by, name) for item, by in part.items(attribute)
+            self._pending += (_Reached(item, by, name, unnamed) for item, by in part.items(attribute)
                               if type(item) not in object_state.ATOMS)
         return self._add_members_of(cls)
 
-    def _mention(self, code: types.CodeType) -> None:
+    def _mention(self, code: types.CodeType, unnamed: bool = False) -> None:
         """From now on, members with names that `code` mentions are dependencies."""
+        if not unnamed:
+            self._read |= mentioned(code)
         new = mentioned(code) - self._names
         if new:
             self._names |= new
@@ -239,9 +243,9 @@ class Dependencies:
         self._snapshots[at] = object_state.snapshot(space, computed_names.names_in)
         for key in computed_names.names_in(space):
             self.add(space, key, space[key])
-            self._pending.append(_Reached(space[key], key, f"{name}.{key}"))
+            self._pending.append(_Reached(space[key], key, f"{name}.{key}", unnamed=True))
 
-    def _function(self, fn: types.FunctionType, name: str) -> None:
+    def _function(self, fn: types.FunctionType, name: str, unnamed: bool) -> None:
         """What a function may read is a dependency: its code, its defaults, its closure and its globals.
 
         The globals of functions of installed libraries are none.
@@ -250,16 +254,16 @@ class Dependencies:
         for part in ("__code__", "__defaults__", "__kwdefaults__"):
             self.add(fn, part, getattr(fn, part))
         for held in (fn.__defaults__, fn.__kwdefaults__, fn.__dict__ or None):
-            self._pending.append(_Reached(held, None, name))
+            self._pending.append(_Reached(held, name if unnamed else None, name, unnamed))
         if users:
-            self._mention(fn.__code__)
+            self._mention(fn.__code__, unnamed)
         cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
         for use in uses(fn.__code__):
             obj = self._find(fn, cells, use)
             if (users or use.how == FREE) and obj is not MISSING:
                 found = self._follow_attributes(obj, use.attributes)
                 if not computed_names.reads_constant_names(found, fn.__code__, use):
-                    self._pending.append(_Reached(found, None, use.name))
+                    self._pending.append(_Reached(found, use.name if unnamed else None, use.name, unnamed))
                 if users and computed_names.looks_up_globals(obj):
                     self._globals(fn.__globals__, fn.__module__)
 
@@ -317,7 +321,7 @@ class Dependencies:
             if isinstance(cls, type):
                 read = computed_names.noticed_names(names, _FUNCTIONS)
                 self._snapshots[id(cls), read] = Snapshot(cls, read)
-        for helper in (self._kept, self._reached, self._owners, self._names, self._unobservable):
+        for helper in (self._kept, self._reached, self._owners, self._names, self._read, self._unobservable):
             helper.clear()
 
     # ------------------------------------------------------------------ at launches

@@ -62,7 +62,7 @@ def test_names_of_a_class_that_code_may_notice():
     before = some(A)
     assert {"value", "other", "__len__"} <= {*before} and "method" not in before and "method" in every(A)
     A.more = lambda self: 1
-    A.__annotations__  # noqa: B018 -- Python makes it now
+    A.__annotations__  # Python makes it now
     assert some(A) == before and "more" in every(A)
     A.missing = lambda self: 1
     assert "missing" in some(A)
