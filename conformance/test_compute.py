@@ -57,6 +57,10 @@ def test_iterators_to_read():
     same_bits(transformed(c.TransformIterator(X, lambda v: v * v)), X * X)
     same_bits(transformed(c.ZipIterator(X, AT), lambda z: z[0] * 3 + z.field_1), X * 3 + AT)
     same_bits(transformed(c.PermutationIterator(X, AT)), X[AT])
+    for dtype in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64):
+        at = (AT % 100).astype(dtype)
+        same_bits(transformed(c.PermutationIterator(X, at)), X[AT % 100])
+        same_bits(transformed(c.PermutationIterator(c.ReverseIterator(X), at)), X[::-1][AT % 100])
     same_bits(transformed(c.ReverseIterator(X)), X[::-1])
     same_bits(transformed(c.ReverseIterator(c.CountingIterator(np.int32(10)) + 4), n=5), np.arange(14, 9, -1,
                                                                                                  dtype=np.int32))

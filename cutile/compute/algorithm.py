@@ -14,12 +14,12 @@ An algorithm is one file, as `transform.py` and `reduce.py` are. To add one:
 
    `plan(self, plan, *operands)` puts the launches into a plan, once for arguments of one signature: dtypes, sizes,
    counts, values, operators. Its operands are in the order of `takes`: iterators, an `Operator`, ints, an `Initial` or
-   None. It checks the counts (`check_count`), takes temporary storage by `plan.values(size, type)` and
-   `plan.array(size, dtype)`, and calls `plan.launch(blocks, kernel, *args)` with kernels from `kernels_for(key, make,
-   …)`, states of operands (`it.state(n)`, the `state` of an `Initial`), temporary arrays, ints and constants. A later
-   call of that signature runs these launches with its own arrays, initial values and stream; `plan` does not see it. So
-   `plan` must not look at addresses or at the numbers of initial values. A plan without launches is a call that does
-   nothing.
+   None. It checks the counts and where permutations lead (`check_items` of `places.py`), takes temporary storage by
+   `plan.values(size, type)` and `plan.array(size, dtype)`, and calls `plan.launch(blocks, kernel, *args)` with kernels
+   from `kernels_for(key, make, …)`, states of operands (`it.state(n)`, the `state` of an `Initial`), temporary arrays,
+   ints and constants. A later call of that signature runs these launches with its own arrays, initial values and
+   stream; `plan` does not see it. So `plan` must not look at addresses or at the numbers of initial values. A plan
+   without launches is a call that does nothing.
 
    `__call__` has the documented signature and is one line: `return self.run(temp_storage, stream, *args in the order
    of takes)`, or `self.run_here(stream, …)` where a call has no temporary storage. `check(self, **made)` raises what

@@ -17,12 +17,12 @@ from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ARRAYS
 from cutile.compute.operators import Operator
 from cutile.compute.overlaps import check_apart
+from cutile.compute.places import Room, check_places
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 from cutile.compute.results import result_of
 from cutile.compute.value_types import Number, ValueType
 from cutile.dtypes import info
-from cutile.errors import TileValueError
 
 TILE = 2048  # items of a tile
 HOST_TILE = 4096  # in host memory
@@ -356,6 +356,7 @@ def compact(plan: Plan, key: tuple, split: Split, items: dict[str, IteratorBase]
     argument, counter = counts
     check_counter(argument, counter, split.counts)
     check_apart(plan, {**outs, argument: counter}, items, n)
+    check_places(plan, split.counts, **{argument: counter})
     if n == 0:
         plan.launch(1, nothing_kernel(split.counts, counter), counter.state(split.counts))
         return
@@ -420,9 +421,9 @@ def _with_three_launches(work: _Work) -> None:
         plan.launch(blocks, kernel, work.states()[0], counts, within, begin, n, tile, group, whole)
     kernel = kernels_for(("add up", many, work.counter.kind, work.wide), _added_up, many, work.counter, work.wide)
     plan.launch(1, kernel, counts, sums, work.counter.state(many), COUNTS)
-    sizes = {name: out.size() for name, out in work.outs.items()}
-    if plan.on_host and any(size is not None for size in sizes.values()):
-        plan.call(_check_room(sizes, n), *sums)
+    if plan.on_host:
+        room = Room(plan, work.outs, n)
+        plan.call(_check_room(room, n, many), *sums, *room.states)
     kernel = kernels_for(("move", *work.key), _moved, work.split, source, target, work.wide)
     for blocks, begin, whole in parts(full, tiles):
         plan.launch(blocks, kernel, *work.states(), counts, within, begin, n, tile, group, whole, width)
@@ -434,13 +435,10 @@ def _width(work: _Work) -> int:
     return 16 * 8 // max(bits) if isinstance(work.split, Front) and min(bits) >= 32 else 1
 
 
-def _check_room(sizes: dict[str, int | None], n: int) -> Callable:
-    """A function of the counts that raises an error if an output is too short."""
-    def check(*sums):
-        found = [int(s[0]) for s in sums]
-        needed = [*found, n - sum(found)] if len(found) > 1 else found * len(sizes)
-        for (name, size), least in zip(sizes.items(), needed, strict=True):
-            if size is not None and size < least:
-                raise TileValueError(f"argument `{name}` has {size} items, and {least} are written")
+def _check_room(room: Room, n: int, many: int) -> Callable:
+    """A function of the counts, of which there are `many`, and what `room` takes."""
+    def check(*arrays):
+        found = [int(s[0]) for s in arrays[:many]]
+        room.check([*found, n - sum(found)] if many > 1 else found * len(room.sizes), arrays[many:])
 
     return check

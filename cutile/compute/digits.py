@@ -9,6 +9,7 @@ come before each. The counts of all lanes are added up in four integers, with fo
 """
 
 import dataclasses
+from operator import index
 from typing import Any
 
 import cutile as ct
@@ -140,7 +141,7 @@ def by_digits(plan: Plan, n: int, source: Items, target: Items, order: SortOrder
 
 def shifts_of(width: int, begin_bit: int | None, end_bit: int | None) -> list[tuple[int, int]]:
     """For each digit, how far it is shifted, and the bits that it has. ValueError for bits that keys have not."""
-    begin, end = 0 if begin_bit is None else int(begin_bit), width if end_bit is None else int(end_bit)
+    begin, end = 0 if begin_bit is None else index(begin_bit), width if end_bit is None else index(end_bit)
     if not 0 <= begin <= end <= width:
         raise ValueError(f"arguments `begin_bit` and `end_bit`: bits {begin} to {end} are no range of the {width} bits "
                          f"of a key")

@@ -14,11 +14,12 @@ import numpy as np
 
 import cutile as ct
 from cutile.compute import joint, products
-from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, position, power_below
+from cutile.compute.algorithm import Algorithm, is_wide, kernels_for, position, power_below
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ARRAYS
 from cutile.compute.iterators.values import INT64, bits_of, type_of_value
 from cutile.compute.overlaps import check_apart
+from cutile.compute.places import check_items
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Immediate, Place
 from cutile.compute.roles import COUNT, INPUT, OUTPUT, Role
@@ -129,10 +130,13 @@ class _Level(NamedTuple):
 
 
 def _level(value: Any, argument: str) -> _Level:
-    t = type_of_value(value)
-    if not isinstance(t, Number):
-        raise TypeError(f"argument `{argument}`: a level is a number, and this is {t}")
-    return _Level(t.dtype, *t.numbers(value))
+    try:
+        t = type_of_value(value)
+        if not isinstance(t, Number):
+            raise TypeError(f"a level is a number, and this is {t}")
+        return _Level(t.dtype, *t.numbers(value))
+    except (TypeError, ValueError) as e:
+        raise type(e)(f"argument `{argument}`: {e}") from None
 
 
 def _number(value: Any, argument: str) -> int:
@@ -180,8 +184,8 @@ class HistogramEven(Algorithm):
                 raise TypeError(f"argument `{name}`: this object was made for {made}, got {got}")
         how, numbers = _checked(samples, levels, lower, upper)
         bins = levels - 1
-        check_count("num_samples", n, d_samples=samples)
-        check_count("num_output_levels - 1", bins, d_histogram=out)
+        check_items(plan, "num_samples", n, d_samples=samples)
+        check_items(plan, "num_output_levels - 1", bins, d_histogram=out)
         check_apart(plan, {"d_histogram": out}, {"d_samples": samples}, max(n, bins))
         wide = is_wide(n, samples)
         copies = 1 if plan.on_host else power_below(max(1, CELLS // bins), COPIES)

@@ -9,12 +9,13 @@ import numpy as np
 
 import cutile as ct
 from cutile._support.lru import LruDict
-from cutile.compute.host_runs import can_move, check_sizes, move, takes
+from cutile.compute.host_runs import can_move, move, takes
 from cutile.compute.host_segments import stored_once
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.discard import DiscardIterator
 from cutile.compute.operators import Operator
 from cutile.compute.overlaps import check_apart
+from cutile.compute.places import check_size
 from cutile.compute.plans import Plan
 from cutile.compute.transform import UnaryTransform
 from cutile.compute.value_types import Number
@@ -58,8 +59,8 @@ def _moves(plan: Plan, items: IteratorBase, outs: dict[str, IteratorBase], op: O
     check_apart(plan, outs, {"d_in": items}, n)
     items = stored_once(plan, items, items.value_type, n)
     found = plan.values(n, Number(dtype))
-    UnaryTransform().plan(plan, items, found, op, n)
-    states = tuple(() if isinstance(out, DiscardIterator) else out.state(None) for out in targets)
+    UnaryTransform().launches(plan, items, found, op, n)
+    states = tuple(None if isinstance(out, DiscardIterator) else out.state(None) for out in targets)
     plan.call(_mover(list(outs)[:-1], [out.size() for out in targets], kinds), found.state(n), items.state(n), states,
               counter.state(max(1, len(kinds) - 1)))
     return True
@@ -69,7 +70,7 @@ def _mover(names: list[str], sizes: list[int | None], kinds: Sequence[Any]) -> C
     def finish(found: np.ndarray, items: Any, targets: tuple, counts: np.ndarray) -> None:
         places = [np.flatnonzero(found if kind is True else found == kind) for kind in kinds]
         for name, size, some in zip(names, sizes, places, strict=True):
-            check_sizes({} if size is None else {name: size}, len(some))
+            check_size(name, size, len(some))
         for k, (target, some) in enumerate(zip(targets, places, strict=True)):
             move(items, some, target)
             if k < len(counts):

@@ -16,11 +16,11 @@ from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.discard import DiscardIterator
 from cutile.compute.iterators.memory import ArrayIterator
 from cutile.compute.operators import Operator
+from cutile.compute.places import Room, check_size
 from cutile.compute.plans import Plan
 from cutile.compute.transform import BinaryTransform
 from cutile.compute.value_types import Number, ValueType
 from cutile.dtypes import bool_, info
-from cutile.errors import TileValueError
 
 
 def keep_first(plan: Plan, keys: IteratorBase, items: IteratorBase, outs: dict[str, IteratorBase], equal: Operator,
@@ -63,20 +63,15 @@ def measure_runs(plan: Plan, keys: IteratorBase, outs: dict[str, IteratorBase], 
     return True
 
 
-def check_room(plan: Plan, outs: dict[str, IteratorBase]) -> None:
+def check_room(plan: Plan, outs: dict[str, IteratorBase], n: int) -> None:
     """In host memory, a check after launches that the outputs for keys and values had room for all runs. `outs`: these,
     and one for the number of runs, which it reads if it is an array.
     """
     *some, (_, counter) = outs.items()
-    sizes = {name: size for name, it in some if (size := it.size()) is not None}
-    if plan.on_host and sizes and takes(counter, Number(ct.int64)):
-        plan.call(lambda count: check_sizes(sizes, int(count[0])), counter.state(1))
-
-
-def check_sizes(sizes: dict[str, int], runs: int) -> None:
-    for name, size in sizes.items():
-        if size < runs:
-            raise TileValueError(f"argument `{name}` has {size} items, and {runs} are written")
+    if plan.on_host and takes(counter, Number(ct.int64)):
+        room = Room(plan, dict(some), n)
+        plan.call(lambda count, *indices: room.check([int(count[0])] * len(room.sizes), indices), counter.state(1),
+                  *room.states)
 
 
 def _second(outs: dict[str, IteratorBase]) -> IteratorBase:
@@ -102,11 +97,11 @@ def takes(out: IteratorBase, t: ValueType) -> bool:
 
 
 def _source(plan: Plan, items: IteratorBase, out: IteratorBase, n: int) -> Any:
-    return () if isinstance(out, DiscardIterator) else in_one_array(plan, items, items.value_type, n)
+    return None if isinstance(out, DiscardIterator) else in_one_array(plan, items, items.value_type, n)
 
 
 def _target(out: IteratorBase) -> Any:
-    return () if isinstance(out, DiscardIterator) else out.state(None)
+    return None if isinstance(out, DiscardIterator) else out.state(None)
 
 
 def _launch(plan: Plan, keys: IteratorBase, outs: dict[str, IteratorBase], equal: Operator, n: int, then: Callable,
@@ -117,13 +112,14 @@ def _launch(plan: Plan, keys: IteratorBase, outs: dict[str, IteratorBase], equal
     out, _, counter = outs.values()
     alike = plan.values(n, Number(bool_))
     if n > 1:
-        BinaryTransform().plan(plan, keys, keys + 1, alike + 1, equal, n - 1)
-    sizes = {name: size for name, it in list(outs.items())[:2] if (size := it.size()) is not None}
+        BinaryTransform().launches(plan, keys, keys + 1, alike + 1, equal, n - 1)
+    sizes = {name: it.size() for name, it in list(outs.items())[:2]}
 
     def finish(alike: np.ndarray, keys: Any, keys_out: Any, counter: np.ndarray, source: Any, target: Any) -> None:
         alike[0] = False
         heads = np.flatnonzero(~alike)
-        check_sizes(sizes, len(heads))
+        for name, size in sizes.items():
+            check_size(name, size, len(heads))
         move(keys, heads, keys_out)
         then(source, heads, target)
         counter[:1] = np.array([len(heads)])  # which wraps where it does not fit
@@ -132,7 +128,9 @@ def _launch(plan: Plan, keys: IteratorBase, outs: dict[str, IteratorBase], equal
 
 
 def move(items: Any, heads: np.ndarray, to: Any) -> None:
-    """Store the items at `heads`. Structs are tuples of arrays."""
+    """Store the items at `heads`. Structs are tuples of arrays; `to` is None for what is discarded."""
+    if to is None:
+        return
     if isinstance(to, tuple):
         for x, y in zip(items, to, strict=True):
             move(x, heads, y)

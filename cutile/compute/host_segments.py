@@ -17,6 +17,7 @@ from cutile.compute.initial import Initial
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ArrayIterator
 from cutile.compute.operators import Operator, OpKind, operator
+from cutile.compute.places import check_indices, follow
 from cutile.compute.plans import Plan
 from cutile.compute.transform import UnaryTransform
 from cutile.compute.ufuncs import ufunc_of_numpy
@@ -52,7 +53,7 @@ def stored_once(plan: Plan, items: IteratorBase, t: ValueType, n: int) -> Iterat
     if isinstance(items, ArrayIterator) and items.value_type == t:
         return items
     stored = plan.values(n, t)
-    UnaryTransform().plan(plan, items, stored, operator(OpKind.IDENTITY), n)
+    UnaryTransform().launches(plan, items, stored, operator(OpKind.IDENTITY), n)
     return stored
 
 
@@ -66,6 +67,8 @@ def reduce(plan: Plan, items: IteratorBase, out: IteratorBase, n: int, starts: I
         return False
     bounds = [in_one_array(plan, it, Number(int64), n) for it in (starts, ends)]
     plan.call(_check(size), *bounds)
+    for one in follow(plan, "d_in", items, size):
+        plan.call(_check_indices(one.argument, one.size), *bounds, one.indices.state(size))
     ufunc = None if any(items.captured()) else ufunc_of_segments(op, t)
     if ufunc is None or size == 0:
         return False
@@ -73,7 +76,7 @@ def reduce(plan: Plan, items: IteratorBase, out: IteratorBase, n: int, starts: I
     totals = out if direct else plan.values(n, t)
     plan.call(_fold(ufunc, t.dtype), in_one_array(plan, items, t, size), *bounds, initial.state, totals.state(n))
     if not direct:
-        UnaryTransform().plan(plan, totals, out, operator(OpKind.IDENTITY), n)
+        UnaryTransform().launches(plan, totals, out, operator(OpKind.IDENTITY), n)
     return True
 
 
@@ -84,6 +87,17 @@ def _check(size: int) -> Callable:
             k = int(wrong[0])
             raise TileValueError(f"segment {k} has items {start[k]} to {end[k] - 1}, but argument `d_in` has {size} "
                                  f"items")
+
+    return check
+
+
+def _check_indices(argument: str, size: int | None) -> Callable:
+    def check(start: np.ndarray, end: np.ndarray, indices: np.ndarray) -> None:
+        try:
+            check_indices(argument, size, indices)
+        except IndexError:  # perhaps of items in no segment
+            for first, last in zip(start, end, strict=True):
+                check_indices(argument, size, indices[:last], first)
 
     return check
 

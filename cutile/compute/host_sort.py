@@ -111,14 +111,14 @@ def _array_like(plan: Plan, target: Items, n: int) -> Items:
 def _copy(plan: Plan, found: Items, target: Items, n: int) -> None:
     for one, other in zip(found.parts, target.parts, strict=True):
         if one is not other:
-            UnaryTransform().plan(plan, one, other, operator(OpKind.IDENTITY), n)
+            UnaryTransform().launches(plan, one, other, operator(OpKind.IDENTITY), n)
 
 
 def _bits(plan: Plan, items: Items, bits: Bits, n: int, plain: bool) -> Any:
     """The state of the bits of keys. Those of integers are not made where they are `plain`."""
     found = plan.values(n, Number(bits.wide))
     if not plain or bits.kind == "float":
-        UnaryTransform().plan(plan, items.keys, found, _operator(bits), n)
+        UnaryTransform().launches(plan, items.keys, found, _operator(bits), n)
     return found.state(n)
 
 

@@ -154,7 +154,7 @@ class MergeSort(Algorithm):
              out_values: IteratorBase | None, n: int, op: Operator) -> None:
         self.check(in_keys, in_values, out_keys, out_values, op)
         source, target = Items(in_keys, in_values), Items(out_keys, out_values)
-        check_sizes(n, source, target)
+        check_sizes(plan, n, source, target)
         order = None if plan.on_host else _order_of(op, in_keys.value_type)
         if order is not None and n >= BY_DIGITS[source.keys.value_type.dtype]:
             return by_digits(plan, n, source, target, order)

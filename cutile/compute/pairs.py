@@ -6,12 +6,14 @@ import dataclasses
 import enum
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import cutile as ct
-from cutile.compute.algorithm import check_count
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import Stored
 from cutile.compute.lanes import FEW, Keys, columns, joined_values
 from cutile.compute.overlaps import check_apart
+from cutile.compute.places import check_items
 from cutile.compute.plans import Plan
 from cutile.compute.value_types import Number, ValueType
 from cutile.dtypes import DType, info
@@ -40,6 +42,13 @@ class SortOrder(enum.IntEnum):
     def _missing_(cls, value: object) -> Any:
         raise ValueError(f"argument `order`: {value!r:.100} is no SortOrder; pass SortOrder.ASCENDING or "
                          f"SortOrder.DESCENDING")
+
+
+def order_of(value: Any) -> SortOrder:
+    """The order that an argument is, by its number too. ValueError if it is none."""
+    if isinstance(value, int | np.integer) and (isinstance(value, SortOrder) or not isinstance(value, enum.Enum)):
+        return SortOrder(value)
+    return SortOrder._missing_(value)
 
 
 class DoubleBuffer:
@@ -243,10 +252,10 @@ def check_memory(plan: Plan, n: int, source: Items, target: Items) -> None:
     check_apart(plan, target.named("d_out"), source.named("d_in"), n)
 
 
-def check_sizes(n: int, source: Items, target: Items) -> None:
-    """ValueError if an operand has fewer than n items."""
+def check_sizes(plan: Plan, n: int, source: Items, target: Items) -> None:
+    """ValueError if an operand has fewer than n items, IndexError if a place of one is not there."""
     for side, items in (("d_in", source), ("d_out", target)):
-        check_count("num_items", n, **items.named(side))
+        check_items(plan, "num_items", n, **items.named(side))
 
 
 def given_once(in_keys: Any, out_keys: Any, in_values: Any, out_values: Any) -> tuple[tuple, tuple[DoubleBuffer, ...]]:

@@ -23,9 +23,10 @@ from cutile.compute.pairs import (
     check_pair,
     check_sizes,
     given_once,
+    order_of,
 )
 from cutile.compute.plans import Plan
-from cutile.compute.roles import COUNT, INPUT, OUTPUT, VALUE, optional
+from cutile.compute.roles import COUNT, INPUT, OUTPUT, optional
 from cutile.compute.value_types import ValueType
 
 MANY = 16  # digits, those of 64 bits, which take longer than a merge sort on a GPU
@@ -37,7 +38,8 @@ class RadixSort(Delegating):
     theirs, dtypes = "radix_sort", NUMBERS
 
     takes = {"d_in_keys": INPUT, "d_out_keys": OUTPUT, "d_in_values": optional(INPUT),
-             "d_out_values": optional(OUTPUT), "num_items": COUNT, "begin_bit": VALUE, "end_bit": VALUE}
+             "d_out_values": optional(OUTPUT), "num_items": COUNT, "begin_bit": optional(COUNT),
+             "end_bit": optional(COUNT)}
 
     def __call__(self, temp_storage: Any, d_in_keys: Any, d_out_keys: Any, d_in_values: Any, d_out_values: Any,
                  num_items: int, begin_bit: int | None = None, end_bit: int | None = None, stream: Any = None) -> int:
@@ -67,7 +69,7 @@ class RadixSort(Delegating):
         self.check(in_keys, out_keys, in_values, out_values)
         source, target = Items(in_keys, in_values), Items(out_keys, out_values)
         bits = bits_order(in_keys.value_type, order)
-        check_sizes(n, source, target)
+        check_sizes(plan, n, source, target)
         check_memory(plan, n, source, target)
         shifts = shifts_of(bits.width, begin_bit, end_bit)
         items = {"d_in_keys": (in_keys, n), "d_out_keys": (out_keys, n), "d_in_values": (in_values, n),
@@ -137,7 +139,7 @@ def make_radix_sort(d_in_keys: Any, d_out_keys: Any, d_in_values: Any, d_out_val
     array([5, 3, 1])
     """
     (keys, out, values, out_values), buffers = given_once(d_in_keys, d_out_keys, d_in_values, d_out_values)
-    return RadixSort((SortOrder(order), bool(buffers), chosen()), compute_capability, d_in_keys=keys, d_out_keys=out,
+    return RadixSort((order_of(order), bool(buffers), chosen()), compute_capability, d_in_keys=keys, d_out_keys=out,
                      d_in_values=values, d_out_values=out_values)
 
 
@@ -190,6 +192,6 @@ def radix_sort(d_in_keys: Any, d_out_keys: Any, d_in_values: Any = None, d_out_v
     if num_items is None or order is None:
         raise TypeError(f"radix_sort() needs the argument `{'num_items' if num_items is None else 'order'}`")
     args, buffers = given_once(d_in_keys, d_out_keys, d_in_values, d_out_values)
-    RadixSort.once((SortOrder(order), bool(buffers), chosen()), stream, *args, num_items, begin_bit, end_bit)
+    RadixSort.once((order_of(order), bool(buffers), chosen()), stream, *args, num_items, begin_bit, end_bit)
     if buffers:
         _select(buffers, args[0], num_items, begin_bit, end_bit)

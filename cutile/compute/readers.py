@@ -190,16 +190,21 @@ class Permuted:
     indices: Any
 
     def tile(self, state, place):
-        return self.values.at(state[0], self.indices.tile(state[1], place), place.mask())
+        return self.values.at(state[0], _positions(self.indices.tile(state[1], place)), place.mask())
 
     def at(self, state, index, mask, inside=False):
-        return self.values.at(state[0], self.indices.at(state[1], index, mask, inside), mask)
+        return self.values.at(state[0], _positions(self.indices.at(state[1], index, mask, inside)), mask)
 
     def put(self, state, place, value):
-        self.values.put_at(state[0], self.indices.tile(state[1], place), value, place.mask())
+        self.values.put_at(state[0], _positions(self.indices.tile(state[1], place)), value, place.mask())
 
     def put_at(self, state, index, value, mask):
-        self.values.put_at(state[0], self.indices.at(state[1], index, mask), value, mask)
+        self.values.put_at(state[0], _positions(self.indices.at(state[1], index, mask)), value, mask)
+
+
+def _positions(index):
+    """Integers of any dtype as positions, which other readers compute with."""
+    return ct.astype(index, ct.int64 if index.dtype in (ct.uint32, ct.uint64, ct.int64) else ct.int32)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import cutile as ct
 from cutile.compute import host_reduce
-from cutile.compute.algorithm import check_count, is_wide, kernels_for, position, power_below
+from cutile.compute.algorithm import is_wide, kernels_for, position, power_below
 from cutile.compute.blocks import Combined, put_item, put_one
 from cutile.compute.host_segments import InSegments
 from cutile.compute.initial import Initial, ints
@@ -17,6 +17,7 @@ from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.values import constant_reader
 from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator
+from cutile.compute.places import check_items, check_places
 from cutile.compute.plans import Plan
 from cutile.compute.proxies import capabilities
 from cutile.compute.readers import Place
@@ -155,9 +156,10 @@ class Reduce(InSegments):
 
     def plan(self, plan: Plan, items: IteratorBase, out: IteratorBase, op: Operator, n: int, initial: Initial | None
              ) -> None:
-        check_count("num_items", n, d_in=items)
+        check_items(plan, "num_items", n, d_in=items)
         if out.size() == 0:
             raise ValueError("argument `d_out` has 0 items, and 1 is needed")
+        check_places(plan, 0 if n == 0 and initial is None else 1, d_out=out)
         self.check(items, out, op, initial)
         t, before = (items.value_type, ()) if initial is None else (initial.type, initial.state)
         if n == 0:

@@ -10,7 +10,7 @@ from typing import Any
 
 import cutile as ct
 from cutile.compute import host_runs
-from cutile.compute.algorithm import check_count, is_wide
+from cutile.compute.algorithm import is_wide
 from cutile.compute.blocks import put_one
 from cutile.compute.compaction import Begins, begins, check_counter, nothing_kernel, predicate
 from cutile.compute.host_segments import InSegments
@@ -18,6 +18,7 @@ from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator, OpKind
 from cutile.compute.overlaps import check_apart
+from cutile.compute.places import check_items, check_places
 from cutile.compute.plans import Plan
 from cutile.compute.results import result_of
 from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT, with_default
@@ -134,7 +135,8 @@ class ReduceByKey(InSegments):
 
     def plan(self, plan: Plan, keys: IteratorBase, values: IteratorBase, out_keys: IteratorBase,
              out_values: IteratorBase, counter: IteratorBase, op: Operator, n: int, equal: Operator) -> None:
-        check_count("num_items", n, d_in_keys=keys, d_in_values=values)
+        check_items(plan, "num_items", n, d_in_keys=keys, d_in_values=values)
+        check_places(plan, 1, d_out_num_runs=counter)
         self.check(keys, values, out_keys, out_values, counter, op, equal)
         outs = {"d_out_keys": out_keys, "d_out_values": out_values, "d_out_num_runs": counter}
         check_apart(plan, outs, {"d_in_keys": keys, "d_in_values": values}, n)
@@ -155,8 +157,8 @@ def reduce_runs(plan: Plan, keys: IteratorBase, values: IteratorBase, outs: dict
         return
     pairs = _Pairs(keys, values, heads, (equal.key,), ct.int64 if is_wide(n, keys, values, *places) else ct.int32)
     ends = _Ends(pairs.value_type, keys, places, heads, (equal.key,))
-    Scan((True,)).plan(plan, pairs, ends, _InRuns(op, t), None, n)
-    host_runs.check_room(plan, outs)
+    Scan((True,)).launches(plan, pairs, ends, _InRuns(op, t), None, n)
+    host_runs.check_room(plan, outs, n)
 
 
 def make_reduce_by_key(d_in_keys: Any, d_in_values: Any, d_out_keys: Any, d_out_values: Any, d_out_num_runs: Any,

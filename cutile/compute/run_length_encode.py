@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from cutile.compute import host_runs
-from cutile.compute.algorithm import Algorithm, check_count, is_wide
+from cutile.compute.algorithm import Algorithm, is_wide
 from cutile.compute.compaction import check_counter, predicate
 from cutile.compute.iterators import TransformIterator
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operators import Operator, OpKind, operator
 from cutile.compute.overlaps import check_apart
+from cutile.compute.places import check_items, check_places
 from cutile.compute.plans import Plan
 from cutile.compute.reduce_by_key import reduce_runs
 from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT, with_default
@@ -35,7 +36,8 @@ class RunLengthEncode(Algorithm):
 
     def plan(self, plan: Plan, items: IteratorBase, out_items: IteratorBase, lengths: IteratorBase,
              counter: IteratorBase, n: int, equal: Operator) -> None:
-        check_count("num_items", n, d_in=items)
+        check_items(plan, "num_items", n, d_in=items)
+        check_places(plan, 1, d_out_num_runs=counter)
         self.check(items, out_items, lengths, counter, equal)
         outs = {"d_out_items": out_items, "d_out_lengths": lengths, "d_out_num_runs": counter}
         check_apart(plan, outs, {"d_in": items}, n)

@@ -10,12 +10,13 @@ from typing import Any
 
 import cutile as ct
 from cutile.compute import host_scan
-from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, position
+from cutile.compute.algorithm import Algorithm, is_wide, kernels_for, position
 from cutile.compute.blocks import Combined, put_item, put_one
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator
 from cutile.compute.overlaps import check_in_place
+from cutile.compute.places import check_items
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 from cutile.compute.results import result_of
@@ -105,11 +106,16 @@ class Scan(Algorithm):
 
     def plan(self, plan: Plan, items: IteratorBase, out: IteratorBase, op: Operator, begin: Any, n: int) -> None:
         inclusive, = self.options
-        check_count("num_items", n, d_in=items, d_out=out)
+        check_items(plan, "num_items", n, d_in=items, d_out=out)
         if begin is None and not inclusive:
             raise ValueError("argument `init_value`: an exclusive scan needs an initial value")
         self.check(items, out, op, begin)
         check_in_place(plan, {"d_out": out}, {"d_in": items}, n)
+        self.launches(plan, items, out, op, begin, n)
+
+    def launches(self, plan: Plan, items: IteratorBase, out: IteratorBase, op: Operator, begin: Any, n: int) -> None:
+        """Only the launches, for operands of another algorithm, which checks them."""
+        inclusive, = self.options
         t = items.value_type if begin is None else begin.type
         combine, size = Combined(op.function, t, result_of(op, t, t, to=t).loops), HOST_TILE if plan.on_host else TILE
         ufunc = ufunc_to_scan(op, t) if n and plan.on_host and (inclusive or host_scan.advances(out)) else None

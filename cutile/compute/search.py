@@ -8,9 +8,10 @@ before the value.
 from typing import Any
 
 import cutile as ct
-from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, position
+from cutile.compute.algorithm import Algorithm, is_wide, kernels_for, position
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operators import Operator, OpKind
+from cutile.compute.places import check_items
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 from cutile.compute.results import result_of
@@ -67,8 +68,8 @@ class Search(Algorithm):
     def plan(self, plan: Plan, data: IteratorBase, n: int, values: IteratorBase, m: int, out: IteratorBase,
              before: Operator) -> None:
         upper, = self.options
-        check_count("num_items", n, d_data=data)
-        check_count("num_values", m, d_values=values, d_out=out)
+        check_items(plan, "num_items", n, d_data=data)
+        check_items(plan, "num_values", m, d_values=values, d_out=out)
         _check_positions(out, n)
         compared(before, "comp", data.value_type)
         wide = is_wide(max(n, m), data, values, out)

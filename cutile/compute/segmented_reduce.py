@@ -20,6 +20,7 @@ from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ArrayIterator
 from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator
+from cutile.compute.places import check_items
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 from cutile.compute.results import result_of
@@ -151,7 +152,7 @@ class SegmentedReduce(host_segments.InSegments):
     def plan(self, plan: Plan, items: IteratorBase, out: IteratorBase, n: int, starts: IteratorBase,
              ends: IteratorBase, op: Operator, initial: Initial, longest: int | None) -> None:
         self.check(items, out, starts, ends, op, initial)
-        check_count("num_segments", n, d_out=out, start_offsets_in=starts, end_offsets_in=ends)
+        check_items(plan, "num_segments", n, d_out=out, start_offsets_in=starts, end_offsets_in=ends)
         if longest is not None:
             check_count("max_segment_size", longest)
         if n >= WIDE:

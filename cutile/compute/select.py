@@ -4,11 +4,12 @@ import dataclasses
 from typing import Any
 
 from cutile.compute import host_compaction
-from cutile.compute.algorithm import Algorithm, check_count
+from cutile.compute.algorithm import Algorithm
 from cutile.compute.compaction import Front, Predicate, check_counter, compact, predicate
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator
+from cutile.compute.places import check_items
 from cutile.compute.plans import Plan
 from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT
 
@@ -43,7 +44,7 @@ class Select(Algorithm):
 
     def plan(self, plan: Plan, items: IteratorBase, out: IteratorBase, count: IteratorBase, cond: Operator, n: int
              ) -> None:
-        check_count("num_items", n, d_in=items)
+        check_items(plan, "num_items", n, d_in=items)
         self.check(items, out, count, cond)
         if host_compaction.select(plan, items, {"d_out": out, "d_num_selected_out": count}, cond, n):
             return

@@ -10,7 +10,7 @@ from typing import Any
 
 import cutile as ct
 from cutile.compute import host_sort
-from cutile.compute.algorithm import check_count, is_wide, kernels_for, position
+from cutile.compute.algorithm import is_wide, kernels_for, position
 from cutile.compute.delegation import INTEGERS, Delegating, chosen
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ARRAYS
@@ -24,8 +24,10 @@ from cutile.compute.pairs import (
     check_pair,
     check_sizes,
     given_once,
+    order_of,
     temporary,
 )
+from cutile.compute.places import check_items
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 from cutile.compute.roles import COUNT, INPUT, OUTPUT, optional
@@ -175,9 +177,9 @@ class SegmentedSort(Delegating):
         order, double, backend = self.options
         self.check(in_keys, out_keys, in_values, out_values, starts, ends)
         source, target = Items(in_keys, in_values), Items(out_keys, out_values)
-        check_sizes(n, source, target)
+        check_sizes(plan, n, source, target)
         check_memory(plan, n, source, target)
-        check_count("num_segments", segments, start_offsets_in=starts, end_offsets_in=ends)
+        check_items(plan, "num_segments", segments, start_offsets_in=starts, end_offsets_in=ends)
         if not n or not segments:
             return
         items = {"d_in_keys": (in_keys, n), "d_out_keys": (out_keys, n), "d_in_values": (None, n),
@@ -255,7 +257,7 @@ def make_segmented_sort(d_in_keys: Any, d_out_keys: Any = None, d_in_values: Any
     if order is None:
         raise TypeError("make_segmented_sort() needs the argument `order`")
     (keys, out, values, out_values), buffers = given_once(d_in_keys, d_out_keys, d_in_values, d_out_values)
-    options = SortOrder(order), bool(buffers), chosen()
+    options = order_of(order), bool(buffers), chosen()
     return SegmentedSort(options, compute_capability, d_in_keys=keys, d_out_keys=out,
                          d_in_values=values, d_out_values=out_values, start_offsets_in=start_offsets_in,
                          end_offsets_in=end_offsets_in)
@@ -312,7 +314,7 @@ def segmented_sort(d_in_keys: Any, d_out_keys: Any = None, d_in_values: Any = No
         if value is None:
             raise TypeError(f"segmented_sort() needs the argument `{name}`")
     args, buffers = given_once(d_in_keys, d_out_keys, d_in_values, d_out_values)
-    SegmentedSort.once((SortOrder(order), bool(buffers), chosen()), stream, *args, num_items, num_segments,
+    SegmentedSort.once((order_of(order), bool(buffers), chosen()), stream, *args, num_items, num_segments,
                        start_offsets_in, end_offsets_in)
     for buffer in buffers if num_items and num_segments else ():
         buffer.selector ^= 1

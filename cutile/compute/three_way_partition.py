@@ -4,11 +4,12 @@ import dataclasses
 from typing import Any
 
 from cutile.compute import host_compaction
-from cutile.compute.algorithm import Algorithm, check_count
+from cutile.compute.algorithm import Algorithm
 from cutile.compute.compaction import Predicate, Split, check_counter, compact, predicate
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator
+from cutile.compute.places import check_items
 from cutile.compute.plans import Plan
 from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT
 
@@ -60,7 +61,7 @@ class ThreeWayPartition(Algorithm):
 
     def plan(self, plan: Plan, items: IteratorBase, first: IteratorBase, second: IteratorBase, rest: IteratorBase,
              counts: IteratorBase, one: Operator, two: Operator, n: int) -> None:
-        check_count("num_items", n, d_in=items)
+        check_items(plan, "num_items", n, d_in=items)
         self.check(items, first, second, rest, counts, one, two)
         outs = {"d_first_part_out": first, "d_second_part_out": second, "d_unselected_out": rest}
         if host_compaction.part(plan, items, {**outs, "d_num_selected_out": counts}, one, two, n):

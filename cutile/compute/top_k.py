@@ -15,7 +15,7 @@ from typing import Any
 
 import cutile as ct
 from cutile.compute import host_sort
-from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, position, power_below
+from cutile.compute.algorithm import Algorithm, is_wide, kernels_for, position, power_below
 from cutile.compute.compaction import Split, compact
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ARRAYS
@@ -24,6 +24,7 @@ from cutile.compute.merge import MergeSort
 from cutile.compute.operators import Operator, operator
 from cutile.compute.overlaps import check_apart
 from cutile.compute.pairs import Bits, Items, SortOrder, bits_order, check_pair, temporary
+from cutile.compute.places import check_items
 from cutile.compute.plans import Plan
 from cutile.compute.radix import RadixSort
 from cutile.compute.readers import Place
@@ -187,8 +188,8 @@ class TopK(Algorithm):
         reverse, = self.options
         self.check(in_keys, out_keys, in_values, out_values)
         source, target = Items(in_keys, in_values), Items(out_keys, out_values)
-        check_count("num_items", n, **source.named("d_in"))
-        check_count("k", k, **target.named("d_out"))
+        check_items(plan, "num_items", n, **source.named("d_in"))
+        check_items(plan, "k", k, **target.named("d_out"))
         if k > n:
             raise ValueError(f"argument `k` is {k}, and there are {n} items")
         check_apart(plan, target.named("d_out"), source.named("d_in"), n)

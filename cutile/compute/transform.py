@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import cutile as ct
-from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, position
+from cutile.compute.algorithm import Algorithm, is_wide, kernels_for, position
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operators import Operator
 from cutile.compute.overlaps import check_in_place
+from cutile.compute.places import check_items
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 from cutile.compute.results import result_of
@@ -43,10 +44,17 @@ class _Transform(Algorithm):
         *inputs, out, f, n = operands
         counted = {name: it for name, it in zip(self.takes, operands, strict=True) if isinstance(it, IteratorBase)}
         result_of(f, *(it.value_type for it in inputs), to=out.value_type)
-        if check_count("num_items", n, **counted) == 0:
+        if check_items(plan, "num_items", n, **counted) == 0:
             return
         *names, name = counted
         check_in_place(plan, {name: out}, {k: counted[k] for k in names}, n)
+        self.launches(plan, *operands)
+
+    def launches(self, plan: Plan, *operands: Any) -> None:
+        """Only the launches, for operands of another algorithm, which checks them."""
+        *inputs, out, f, n = operands
+        if n == 0:
+            return
         wide = is_wide(n, *inputs, out)
         kernel = kernels_for(("transform", *(i.kind for i in inputs), out.kind, f.key, wide), _kernel, tuple(inputs),
                              out, f, wide)

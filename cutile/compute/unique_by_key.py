@@ -4,12 +4,13 @@ import dataclasses
 from typing import Any
 
 from cutile.compute import host_runs
-from cutile.compute.algorithm import Algorithm, check_count
+from cutile.compute.algorithm import Algorithm
 from cutile.compute.compaction import Begins, Front, begins, check_counter, compact, predicate
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator
 from cutile.compute.overlaps import check_apart
+from cutile.compute.places import check_items
 from cutile.compute.plans import Plan
 from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT
 
@@ -51,7 +52,7 @@ class UniqueByKey(Algorithm):
 
     def plan(self, plan: Plan, keys: IteratorBase, items: IteratorBase, out_keys: IteratorBase, out_items: IteratorBase,
              count: IteratorBase, op: Operator, n: int) -> None:
-        check_count("num_items", n, d_in_keys=keys, d_in_items=items)
+        check_items(plan, "num_items", n, d_in_keys=keys, d_in_items=items)
         outs = {"d_out_keys": out_keys, "d_out_items": out_items, "d_out_num_selected": count}
         self.check(keys, items, out_keys, out_items, count, op)
         check_apart(plan, outs, {"d_in_keys": keys, "d_in_items": items}, n)

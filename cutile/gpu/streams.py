@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import attrgetter
+from enum import Enum
+from operator import attrgetter, index
 from typing import Any
 
 from cutile.errors import refusal
@@ -48,6 +49,8 @@ def handle(stream: Any) -> int:
     number = int(read(stream))
     if number < 0:
         raise refusal(TypeError(f"a stream's handle cannot be negative, got {number}"))
+    if number >> 64:
+        raise refusal(TypeError(f"a stream's handle has 64 bits, got {number}"))
     return number
 
 
@@ -62,10 +65,23 @@ def check_on_host(stream: Any) -> None:
 def _reader(stream: Any) -> Callable[[Any], int]:
     if type(stream).__module__.partition(".")[0] == "cupy":
         return attrgetter("ptr")  # takes a third of the time of `__cuda_stream__`
-    if not isinstance(stream, bool):
+    if not isinstance(stream, bool | Enum):
         for name, read in _READERS:
             if hasattr(stream, name):
                 return read
-        if hasattr(stream, "__index__") or type(stream).__name__ == "CUstream":  # of cuda.bindings
+        if type(stream).__name__ == "CUstream":  # of cuda.bindings
             return int
-    raise refusal(TypeError(f"an object of type {type(stream).__name__} is no stream; a stream is {TAKEN}"))
+        if hasattr(stream, "__index__"):
+            return _number
+    raise _no_stream(stream)
+
+
+def _number(stream: Any) -> int:
+    try:
+        return index(stream)
+    except TypeError:  # of NumPy's arrays, some are numbers
+        raise _no_stream(stream) from None
+
+
+def _no_stream(stream: Any) -> Exception:
+    return refusal(TypeError(f"an object of type {type(stream).__name__} is no stream; a stream is {TAKEN}"))

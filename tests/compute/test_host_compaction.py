@@ -54,3 +54,18 @@ def test_counts_wrap_where_they_do_not_fit():
     assert count[0] == 44
     compute.unique_by_key(x, x, out, compute.DiscardIterator(x), count, lambda a, b: a == b, 290)
     assert count[0] == 34
+
+
+def test_what_is_discarded():
+    """Beside what is kept, and alone; structs too."""
+    x, out, count = np.arange(6, dtype=np.int32), np.zeros(6, np.int32), np.zeros(2, int)
+    vanish = compute.DiscardIterator
+    compute.select(x, vanish(), count, lambda v: v > 3, 6)
+    assert count.tolist() == [2, 0]
+    compute.three_way_partition(x, vanish(), out, vanish(x), count, lambda v: v > 3, lambda v: v > 1, 6)
+    assert count.tolist() == [2, 2] and out[:2].tolist() == [2, 3]
+    pairs = compute.ZipIterator(x, x)
+    compute.three_way_partition(pairs, vanish(), vanish(), vanish(), count, lambda z: z[0] > 4, lambda z: z[1] > 0, 6)
+    assert count.tolist() == [1, 4]
+    compute.unique_by_key(x // 2, pairs, vanish(), vanish(), count, compute.OpKind.EQUAL_TO, 6)
+    assert count[0] == 3

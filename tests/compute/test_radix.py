@@ -7,7 +7,7 @@ import pytest
 
 import cutile as ct
 from cutile import compute
-from cutile.compute import DoubleBuffer, SortOrder, digits, merge, scan, search, sort_segments
+from cutile.compute import DoubleBuffer, OpKind, SortOrder, digits, merge, scan, search, sort_segments
 from cutile.compute.digits import TILE
 from cutile.compute.plans import Plan
 from tests.compute.checks import assemble_launches, both_ways, check_docstring  # noqa: F401
@@ -179,6 +179,12 @@ def test_refusals():
             (TypeError, "`num_items`", (x, o)),
             (TypeError, "`order`", (x, o, None, None, 9)),
             (ValueError, "SortOrder", (x, o, None, None, 9, 3)),
+            (ValueError, "`order`", (x, o, None, None, 9, x)),
+            (ValueError, "`order`", (x, o, None, None, 9, OpKind.IDENTITY)),
+            (TypeError, "`begin_bit` must be an int", (x, o, None, None, 9, UP, 1.0)),
+            (TypeError, "`begin_bit` must be an int", (x, o, None, None, 9, UP, UP)),
+            (TypeError, "`end_bit` must be an int", (x, o, None, None, 9, UP, None, x)),
+            (TypeError, "`end_bit` must be an int", (x, o, None, None, 9, UP, None, float("inf"))),
             (ValueError, "bits 3 to 2", (x, o, None, None, 9, UP, 3, 2)),
             (ValueError, "bits 0 to 65", (x, o, None, None, 9, UP, None, 65)),
             (ValueError, "share memory", (x, x, None, None, 9, UP)),

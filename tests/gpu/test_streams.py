@@ -32,7 +32,7 @@ class CUstream:
 
 
 @pytest.mark.parametrize("stream, number", [
-    (None, 0), (0, 0), (1, 1), (12345, 12345), (np.int64(9), 9),
+    (None, 0), (0, 0), (1, 1), (12345, 12345), (np.int64(9), 9), (np.array(10), 10), ((1 << 64) - 1, (1 << 64) - 1),
     (a(cuda_stream=11), 11),  # torch
     (a(ptr=12), 12),  # CuPy
     (a(handle=ctypes.c_void_p(13)), 13), (a(handle=ctypes.c_void_p(None)), 0),  # Numba
@@ -51,7 +51,9 @@ def test_each_stream_of_a_class_has_its_own_handle():
     assert [handle(Stream(n)) for n in (5, 0, 6)] == [5, 0, 6]
 
 
-@pytest.mark.parametrize("stream", [object(), "0", 1.0, True, [], (0,)])
+@pytest.mark.parametrize("stream", [
+    object(), "0", 1.0, True, [], (0,), np.zeros(3), np.zeros((1, 1), int), np.float64(0), compute.OpKind.PLUS,
+    compute.OpKind])
 def test_what_is_no_stream(stream):
     with pytest.raises(TypeError, match=f"an object of type {type(stream).__name__} is no stream; a stream is None"):
         handle(stream)
@@ -60,6 +62,8 @@ def test_what_is_no_stream(stream):
 def test_handles_that_cannot_be():
     with pytest.raises(TypeError, match="negative"):
         handle(-1)
+    with pytest.raises(TypeError, match="64 bits"):
+        handle(1 << 64)
     with pytest.raises(TypeError, match="version 1"):
         handle(Protocol(1, 5))
 

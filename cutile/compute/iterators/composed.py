@@ -62,12 +62,15 @@ class PermutationIterator(IteratorBase):
     values : array or iterator
         The items.
     indices : array or iterator
-        Integers.
+        Integers of any dtype.
 
     Raises
     ------
     TypeError
         If the indices are no integers.
+    IndexError
+        In a call on arrays in host memory, if an index that it uses is negative, or beyond the values. On a GPU such
+        items are read as zeros, and not written.
 
     Examples
     --------

@@ -154,9 +154,9 @@ def as_iterator(obj: Any, argument: str | None = None) -> IteratorBase:
         return obj
     try:
         return ArrayIterator(obj)
-    except TypeError as e:
+    except (TypeError, ValueError) as e:
         where = f"argument `{argument}`: " if argument else ""
-        raise TypeError(f"{where}{e}") from None
+        raise type(e)(f"{where}{e}") from None
 
 
 def as_input(obj: Any, argument: str) -> IteratorBase:
@@ -172,4 +172,8 @@ def as_output(obj: Any, argument: str) -> IteratorBase:
         raise ValueError(f"argument `{argument}`: This iterator does not support output operations")
     if any(not a.writable for a in it.written()):
         raise TypeError(f"argument `{argument}` is written to, but the array is read-only")
+    for a in it.written():
+        if a.size > 1 and abs(a.stride) < a.itemsize:
+            raise ValueError(f"argument `{argument}` is written to, but items of {a.itemsize} bytes that lie "
+                             f"{abs(a.stride)} bytes apart share memory; pass a copy")
     return it

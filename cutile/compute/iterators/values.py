@@ -157,13 +157,18 @@ def held(t: ValueType, numbers: tuple) -> tuple[Held, ...]:
 
 
 def type_of_value(value: Any) -> ValueType:
-    """The type of a value of the host, as NumPy types it."""
+    """The type of a value of the host, as NumPy types it. TypeError for what is no number, and no struct."""
+    if isinstance(value, type):
+        raise TypeError(f"expected a value, got the class {value.__name__}")
     if isinstance(found := getattr(type(value), "value_type", None), Struct):
         return found
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return value_type(type(value))
     dtype = getattr(value, "dtype", None)
-    return value_type(np.asarray(value).dtype if dtype is None else dtype)
+    dtype = np.asarray(value).dtype if dtype is None else dtype
+    if isinstance(dtype, np.dtype) and dtype.kind == "O":
+        raise TypeError(f"expected a number or a struct, got {value!r:.100}")
+    return value_type(dtype)
 
 
 def constant_reader(t: ValueType) -> readers.Constant:

@@ -27,3 +27,26 @@ def test_outputs_that_are_read_only():
                 compute.unary_transform(x, target, compute.OpKind.IDENTITY, 4)
     compute.unary_transform(fixed, PermutationIterator(out, fixed), compute.OpKind.NEGATE, 4)
     assert out.tolist() == [0, -1, -2, -3] and not one.any()
+
+
+def test_outputs_whose_items_share_memory():
+    x, line, pair = np.arange(4, dtype=np.int32), np.zeros(40, np.uint8), np.dtype([("a", "i4"), ("b", "i4")])
+    one, near = np.ndarray((4,), np.int32, line, 0, (0,)), np.ndarray((4,), pair, line, 0, (4,))
+    for target, text in ((one, "4 bytes that lie 0"), (near, "8 bytes that lie 4"),
+                         (ReverseIterator(near), "8 bytes that lie 4"),
+                         (np.ndarray((4,), pair, line, 16, (-4,)), "lie 4"),
+                         (ZipIterator(x.copy(), one), "4 bytes that lie 0")):
+        op = compute.OpKind.IDENTITY if target is one else lambda v: (v, v)
+        with pytest.raises(ValueError, match=f"`d_out` is written to, but items of .*{text} bytes apart"):
+            compute.unary_transform(x, target, op, 4)
+    compute.unary_transform(one, x, compute.OpKind.IDENTITY, 4)  # they may be read
+    compute.reduce_into(x, one[:1], 4, compute.OpKind.PLUS, 5)
+    assert one[0] == 5 and not line[4:].any()
+
+
+@pytest.mark.parametrize("name", ["d_in", "d_out"])
+def test_arrays_that_are_no_line_are_named(name):
+    x = np.zeros(4)
+    arguments = {"d_in": x, "d_out": x, name: np.zeros((4, 4))[:, ::2]}
+    with pytest.raises(ValueError, match=f"argument `{name}`: Non-contiguous arrays are not supported"):
+        compute.unary_transform(op=compute.OpKind.IDENTITY, num_items=4, **arguments)

@@ -23,3 +23,17 @@ def test_arrays_are_refused(iterator):
         with pytest.raises(TypeError, match=rf"{iterator.__name__} takes one value.*{shape}.*pass one"):
             iterator(value)
     assert iterator(np.array(3, np.int8)).numbers == (3,)
+
+
+@pytest.mark.parametrize("value", [np.int32, compute.gpu_struct({"a": np.int32}), {}, object(), None, "a"],
+                         ids=["dtype", "struct", "dict", "object", "None", "str"])
+def test_what_is_no_value(value):
+    """In each place that takes one."""
+    x, out, text = np.arange(3), np.zeros(3, int), r"argument `{}`: expected .*, got |argument `{}`: .*no type of items"
+    for name, call in (("h_init", lambda: compute.reduce_into(x, out, 3, compute.OpKind.PLUS, value)),
+                       ("init_value", lambda: compute.inclusive_scan(x, out, compute.OpKind.PLUS, value, 3)),
+                       ("h_lower_level", lambda: compute.histogram_even(x, out, 3, value, 3, 3)),
+                       ("h_upper_level", lambda: compute.histogram_even(x, out, 3, 0, value, 3))):
+        if value is not None or "level" in name:
+            with pytest.raises(TypeError, match=text.format(name, name)):
+                call()
