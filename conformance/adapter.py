@@ -80,6 +80,9 @@ class Adapter:
         """Compile a kernel for arguments, as a launch would, without running it."""
         self.launch((0,), kernel, args)
 
+    def exported(self, code: bytes) -> None:
+        """Look at Tile IR bytecode that the suite has exported."""
+
     def error(self, name: str) -> type[BaseException]:
         """The class behind a public error name: TileTypeError, … ; UnsupportedCallError is not public everywhere."""
         found = [getattr(self.ct, n, None) for n in (name, "TileError")]

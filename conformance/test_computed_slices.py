@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, launch
-from conformance.test_computed_indices import of_python
+from conformance.test_computed_indices import in_python
 
 TILE, BLOCKS, SIZE = 4, 4, 1024
 
@@ -84,7 +84,7 @@ def test_parts_that_begin_at_computed_elements(start, loop):
     want, written = np.zeros_like(sums), np.zeros_like(y)
     for b in range(BLOCKS):
         for i in over(b):
-            begin = int(of_python(f, b, i))
+            begin = int(in_python(f)(b, i))
             want[b] = want[b] * 3 + x[begin:begin + TILE]
             written[b, begin:begin + TILE] = i + 2
     assert sums.tolist() == want.tolist() and y.tolist() == written.tolist()

@@ -6,6 +6,7 @@ same text for each pair of numbers.
 
 import importlib.util
 import random
+import re
 
 import numpy as np
 import pytest
@@ -64,21 +65,22 @@ class Writer:
 
     def loop(self, depth: int) -> None:
         self.counters += 1
-        i, kind = f"i{self.counters}", self.random.randrange(7)
-        if kind < 4:
-            bounds = ["3", "u + 1, 5", f"{self.name()} % 3, 4, u", f"y, {self.name()} % 3, 2"][kind]
+        i, kind = f"i{self.counters}", self.random.randrange(9)
+        if kind < 6:
+            bounds = ["3", "u + 1, 5", f"{self.name()} % 3, 4, u", f"y, {self.name()} % 3, 2",
+                      f"0, 5, {self.name()} % 3 + 1", f"u, 5, {self.name()} % 2 + 1"][kind]
             self.line(depth, f"for {i} in range({bounds}):")
             self.line(depth + 1, f"{self.name()} = ({self.name()} * 2 + {i}) % 89")
             self.block(depth + 1, True)
             return
         self.line(depth, f"{i} = 0")
-        self.line(depth, "while True:" if kind == 6 else f"while {i} < {['x % 4', 'u'][kind - 4]}:")
+        self.line(depth, "while True:" if kind == 8 else f"while {i} < {['x % 4', 'u'][kind - 6]}:")
         self.line(depth + 1, f"{i} += 1")
-        if kind == 6:  # a continue may skip the break at the end
+        if kind == 8:  # a continue may skip the break at the end
             self.line(depth + 1, f"if {i} > 3:")
             self.line(depth + 2, "break")
         self.block(depth + 1, True)
-        if kind == 6:
+        if kind == 8:
             self.line(depth + 1, self.random.choice(["break", f"if {i} > y:"]))
             if self.lines[-1].endswith(":"):
                 self.line(depth + 2, "break")
@@ -142,17 +144,44 @@ def of_scalars(xs, ys, u, w, o):
 """
 
 
+def kernel_of(seed: int) -> str:
+    """The text of a function as that of a kernel, which stores what the function returns, and ends there."""
+    header, text = Writer(seed).function("k").split("\n", 1)
+    body = re.sub(r"^( *)return (.*)$", r"\1ct.store(o, i, \2)\n\1return", text, flags=re.M)
+    return f"""
+def k(xs, ys, u, w, o):
+        i = ct.bid(0)
+        x, y = ct.load(xs, i, ()), ct.load(ys, i, ())
+{body}
+
+def python(x, y, u, w):
+{text}
+"""
+
+
+@clause("ST-15.loop", "KERN-7.bare", "LOOP-13.while", "LOOP-13.blocks")
+@pytest.mark.parametrize("seed", range(100, 100 + FUNCTIONS))
+def test_kernels(seed, tmp_path):
+    module = imported(tmp_path / f"kernel_{seed}.py", kernel_of(seed))
+    want = np.array([module.python(x, y, U, W) for x, y in zip(X.tolist(), Y.tolist(), strict=True)], np.int32)
+    same_bits(run(ct.kernel(module.k), X, Y, U, W, np.zeros_like(want), grid=(SIZE,)), want)
+
+
+def imported(path, text: str):
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    module.ct = ct
+    spec.loader.exec_module(module)
+    return module
+
+
 @clause("ELT-3.branch", "ELT-3.return", "ELT-7.while", "ELT-7.for", "ELT-7.leave", "ELT-9.divide", "CALL-3.same",
         "LOOP-13.while", "LOOP-13.blocks")
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("form", ["of_elements", "of_scalars"])
 def test_functions(form, part, tmp_path):
-    path = tmp_path / f"functions_{form}_{part}.py"
-    path.write_text(text_of(part))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    module.ct = ct
-    spec.loader.exec_module(module)
+    module = imported(tmp_path / f"functions_{form}_{part}.py", text_of(part))
     functions = module.python(U, W)
     want = np.array([[f(x, y) for x, y in zip(X.tolist(), Y.tolist(), strict=True)] for f in functions], np.int32)
     blocks = SIZE // 8 if form == "of_elements" else SIZE

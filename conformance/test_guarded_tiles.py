@@ -47,6 +47,7 @@ CONDITIONS = {
     "choice": lambda i, n: (i < n if i > 1 else False),
     "other choice": lambda i, n: (True if i > 2 else i == 0),
     "wrapping": lambda i, n: i + 2147483646 < 2147483647,
+    "wrapping down": lambda i, n: i < i - 2147483647 - 9,
     "remainder": lambda i, n: i % 2 < 1,
     "always": lambda i, n: i >= 0,
 }
@@ -103,6 +104,8 @@ def wrapped(v):
 def lets_through(holds, i, n):
     if holds is CONDITIONS["wrapping"]:
         return wrapped(i + 2147483646) < 2147483647
+    if holds is CONDITIONS["wrapping down"]:
+        return i < wrapped(i - 2147483656)
     return bool(holds(i, n))
 
 

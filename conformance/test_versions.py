@@ -6,7 +6,7 @@ import pytest
 
 from conformance.harness.api import clause, ct, impl, needs
 from conformance.harness.compiled_files import symbols, version_of
-from conformance.harness.export import VERSIONS, bytecode, cubin, forward, signature
+from conformance.harness.export import TARGETS, VERSIONS, bytecode, cubin, forward, signature
 
 pytestmark = needs("export")
 
@@ -199,6 +199,14 @@ def narrowed(x, y):
     ct.store(y, 0, ct.load(x, 0, 4).astype(ct.float16, rounding_mode=ct.RoundingMode.RZ))
 
 
+def through_e2m1(x, y):
+    ct.store(y, 0, ct.load(x, 0, 4).astype(E2).astype(ct.float32))
+
+
+def through_e5m3(x, y):
+    ct.store(y, 0, ct.load(x, 0, 4).astype(E53).astype(ct.float32))
+
+
 # Feature: the clause, a kernel that uses it, the dtypes of its arrays, the first version that has it.
 LATER = [
     ("VER-2.atan2", atan2, (F32, F32), "13.2"),
@@ -210,6 +218,7 @@ LATER = [
     ("VER-3.pack", pack, (F32, U8), "13.3"),
     ("VER-3.unpack", unpack, (U8, F32), "13.3"),
     ("VER-3.e2m1", moved, (E2, E2), "13.3"),
+    ("VER-3.e2m1", through_e2m1, (F32, F32), "13.3"),
     ("VER-3.view.add", add_in_view, (I32, I32), "13.3"),
     ("VER-3.view.max", max_in_view, (I32, I32), "13.3"),
     ("VER-3.view.min", min_in_view, (I32, I32), "13.3"),
@@ -229,6 +238,7 @@ LATER = [
     ("VER-4.dependents", dependents, (F32, F32), "13.4"),
     ("VER-4.cast", narrowed, (F32, F16), "13.4"),
     ("VER-4.e5m3", moved, (E53, E53), "13.4"),
+    ("VER-4.e5m3", through_e5m3, (F32, F32), "13.4"),
 ]
 
 
@@ -255,6 +265,40 @@ def test_powers_of_integers_need_no_version(version):
 
 
 # ------------------------------------------------------------------ hints
+
+
+FIRST_TARGETS = ("sm_80", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121")  # whose hints 13.1 can express
+
+
+def copying(latency=None, allow_tma=None, **options):
+    def k(x, y):
+        ct.store(y, 0, ct.load(x, 0, 4, latency=latency, allow_tma=allow_tma), latency=latency, allow_tma=allow_tma)
+
+    return ct.kernel(**options)(k)
+
+
+@clause("EXP-6.each", "KERN-2.result", "HINT-1.result", "HINT-2.result")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("hint, values", [("occupancy", (2, 3)), ("num_ctas", (2, 4)), ("latency", (3, 4)),
+                                          ("allow_tma", (False, True))])
+def test_hints_are_in_the_bytecode_that_can_express_them(hint, values, target, version):
+    both = signature(forward(stride_constant=(1,)), forward(stride_constant=(1,)), symbol="k")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of hints that are left out
+        codes = [bytecode(copying(**{hint: v}), both, target=target, version=version) for v in values]
+    assert {version_of(code) for code in codes} == {version}
+    assert (codes[0] != codes[1]) == (version != "13.1" or target in FIRST_TARGETS)
+
+
+@clause("KERN-4.option", "EXP-5.none.bytecode")
+@pytest.mark.parametrize("version", ["13.3", "13.4"])
+@pytest.mark.parametrize("option", ["occupancy", "num_ctas"])
+def test_hints_for_every_target(option, version):
+    both = signature(forward(), forward(), symbol="k")
+    sizes = [len(bytecode(ct.kernel(moved, **{option: value}), both, target=None, version=version)) for value in (
+        None, 2, ct.ByTarget(default=2), ct.ByTarget(sm_90=2), ct.ByTarget(default=4, sm_90=2, sm_100=1))]
+    assert sizes[0] < sizes[1] == sizes[2] and sizes[0] < sizes[3] < sizes[4] and sizes[2] < sizes[4]
 
 
 @clause("KERN-3.ignored")

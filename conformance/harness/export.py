@@ -6,7 +6,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from conformance.harness.api import ct
+from conformance.harness.api import ct, impl
 
 c = ct.compilation
 V1, V2 = c.CallingConvention.cutile_python_v1(), c.CallingConvention.cutile_python_v2()
@@ -52,6 +52,7 @@ def bytecode(kernel: Any, *signatures: Any, target: str | None = "sm_90", versio
     out = io.BytesIO()
     c.export_kernel(kernel, signatures, out, gpu_code=target, output_format="tileir_bytecode",
                     bytecode_version=version)
+    impl.exported(out.getvalue())
     return out.getvalue()
 
 

@@ -9,10 +9,10 @@ the first test. The processes fork from one that has imported what others wrote 
 import takes half a second. Each runs a few tests: those whose text has rare tokens of the mutated code, those of the
 file that mirrors the mutated one (`tests/test_mirror.py` says which), and those that `shards` chose: tests named after
 the mutated code, then tests that execute lines with its words, then tests that execute it. With --suite these are
-tests of the suite and the referee's programs alone, if those of `shards` were; mutants of `passes` and `tileir` then
-run through bytecode, those of `passes` without checks of bounds where a launch may leave them out, those of `tileir` if
-NVIDIA's disassembler reads it as we do. FOLDER/import.jsonl gets the verdicts, which `shards --table` counts with the
-others.
+tests of the suite and the referee's programs alone, if those of `shards` were. Mutants of `passes` and `tileir` then
+run through bytecode, on all programs of the referee if nothing else kills them: those of `passes` without checks of
+bounds where a launch may leave them out, those of `tileir` if NVIDIA's disassembler reads it as we do.
+FOLDER/import.jsonl gets the verdicts, which `shards --table` counts with the others.
 """
 
 from __future__ import annotations
@@ -44,6 +44,9 @@ RARE = 30  # a word that more test functions have is not rare
 IMPLEMENTATION = "cutile:interp"
 OF_SUITE = {"front": IMPLEMENTATION, "passes": "tests.tileir_eval.adapter:Unchecked",  # on which --suite runs
             "tileir": "tests.tileir_eval.adapter:Disassembled"}
+WHOLE = {"front": (), "passes": ("tests/mutation/generated_programs.py",),  # with --suite, what runs after all others
+         "tileir": ("conformance/test_exported_functions.py", "conformance/test_versions.py",
+                    "tests/mutation/generated_programs.py")}
 FOLDERS = {"front": ("conformance", "tests/front"), "passes": ("conformance", "tests/passes", "tests/analysis"),
            "tileir": ("tests/gpu/tileir",)}
 
@@ -68,7 +71,7 @@ def chosen(m: Mutant, group: str, suite: bool, near: list[str]) -> list[str]:
     """The tests to run on a mutant, of the suite and the referee alone if so asked."""
     folders = ("conformance",) if suite else FOLDERS[group]
     found = [*by_words(m, folders), *([] if suite else mirror(m.path)), *near]
-    return list(dict.fromkeys(found)) or [ANY]
+    return list(dict.fromkeys((*found, *(WHOLE[group] if suite else ())))) or [ANY]
 
 
 def seen(folder: Path) -> dict[tuple[str, int], list[str]]:

@@ -32,8 +32,10 @@ def test_tests_are_found_by_tokens_of_the_cell():
 def test_the_suite_alone_is_chosen_where_it_judges(group):
     m = the("cutile/front/proxies.py", "'le': '<='")
     near = ["tests/mutation/generated_programs.py::test_program[3]"]
-    assert {t.partition("/")[0] for t in fresh.chosen(m, group, True, [])} == {"conformance"}
-    assert fresh.chosen(m, group, True, near)[-1:] == near
+    whole = list(fresh.WHOLE[group])
+    assert {t.partition("/")[0] for t in fresh.chosen(m, group, True, []) if t not in whole} == {"conformance"}
+    assert fresh.chosen(m, group, True, near)[-1 - len(whole):] == [*near, *whole]
+    assert all((sites.ROOT / t).is_file() for t in whole)
     assert "tests/front/test_static.py" in fresh.chosen(m, group, False, near)
 
 

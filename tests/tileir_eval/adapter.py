@@ -6,22 +6,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from conformance.adapter import Adapter
+from tests.tileir_eval.disassembled import check
 from tests.tileir_eval.kernels import instead_of_interpreter
 
 
 class TileIR(Adapter):
     name = "cutile:tileir"
     module = "cutile"
-    features = frozenset({"cpu arrays", "float4 arrays", "measured", "overlap", "assertion errors"})
+    features = frozenset({"cpu arrays", "export", "float4 arrays", "measured", "overlap", "assertion errors"})
     options: dict[str, Any] = {}  # of run() in kernels.py
 
     def __init__(self) -> None:
         super().__init__()
-        self.not_applicable = (self.ct.TileUnsupportedFeatureError,)  # what Tile IR cannot express
+        self.not_applicable = (type("NotInTileIR", (self.ct.TileUnsupportedFeatureError,), {}),)
 
     def launch(self, grid: tuple[int, ...], kernel: Any, args: Sequence[Any]) -> None:
         with instead_of_interpreter(**self.options) as ran:
-            super().launch(grid, kernel, args)
+            try:
+                super().launch(grid, kernel, args)
+            except self.ct.TileUnsupportedFeatureError as e:  # of an export it is an answer
+                e.__class__ = self.not_applicable[0]
+                raise
         assert ran or 0 in grid, "the launch went past the evaluator"
 
 
@@ -42,10 +47,13 @@ class Unchecked(TileIR):
 
 
 class Disassembled(Ordered):
-    """Also checks that NVIDIA's disassembler reads each kernel as our reader does."""
+    """Also checks that NVIDIA's disassembler reads each kernel as our reader does, exported ones too."""
 
     name = "cutile:tileir, disassembled"
     options = {**Ordered.options, "disassembled": True}
+
+    def exported(self, code: bytes) -> None:
+        check(code)
 
 
 class Oldest(Disassembled):

@@ -115,7 +115,7 @@ def _words(x: Any, addresses: Iterator[int], space: Space) -> list[Any]:
     if isinstance(x, list):
         rows = [_words(a, addresses, space) for a in x]
         table = np.array([[base >> 1, *rest] for base, *rest in rows], np.int64)
-        return [space.allocate(table.nbytes, 8, table.tobytes()), len(x)]
+        return [space.constant(table.tobytes()), len(x)]
     return [x]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.module import Block, Operation
 from tests.tileir_eval import combine, floats, formats, integers, memory, messages, shapes  # noqa: F401  fill tables
-from tests.tileir_eval.ordering import Order
+from tests.tileir_eval.ordering import READ, Order
 from tests.tileir_eval.registry import ELEMENTWISE, OF_WORLD, PURE, EvaluationError, of_world, require
 from tests.tileir_eval.space import Space
 
@@ -41,8 +41,12 @@ class World:
 
     def touch(self, kind: str, what: Callable[[], str], addresses: np.ndarray, token: int | None,
               semantics: str = "weak") -> int:
-        """An access to memory: the token that stands for it."""
-        return 0 if self.order is None else self.order.access(kind, what, np.ravel(addresses), token, semantics)
+        """An access to memory: the token that stands for it. Nothing need order reads of what nothing writes."""
+        if self.order is None:
+            return 0
+        if kind == READ and semantics == "weak" and self.space.is_constant(np.ravel(addresses)):
+            return token or 0
+        return self.order.access(kind, what, np.ravel(addresses), token, semantics)
 
     def undetermined(self, element: ty.Scalar) -> np.ndarray:
         """A value that may be anything: zero, or with `poison` NaN and the lowest integer."""

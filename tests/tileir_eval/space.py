@@ -40,6 +40,7 @@ class Space:
 
     def __init__(self):
         self.buffers: list[Buffer] = []
+        self._constant: set[int] = set()  # numbers of buffers
 
     def map(self, arrays: Sequence[np.ndarray]) -> list[int]:
         """Give addresses to arrays; those that overlap lie in one buffer. The address of each one's first element."""
@@ -66,6 +67,15 @@ class Space:
         memory = np.zeros(size, np.uint8)
         memory[:len(fill)] = np.frombuffer(fill, np.uint8)
         return self._add(memory, 0, False).base
+
+    def constant(self, content: bytes) -> int:
+        """The address of new memory that nothing writes."""
+        self._constant.add(len(self.buffers) + 1)
+        return self.allocate(len(content), 8, content)
+
+    def is_constant(self, addresses: np.ndarray) -> bool:
+        """Whether nothing writes to these addresses."""
+        return self._constant.issuperset(np.unique(addresses >> SHIFT).tolist())
 
     def _add(self, memory: np.ndarray, real: int, nibbles: bool) -> Buffer:
         base = (len(self.buffers) + 1 << SHIFT) + 2 * (real % ALIGNMENT)

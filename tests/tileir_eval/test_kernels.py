@@ -264,6 +264,20 @@ def test_lists_and_slices():
     assert out.tolist() == [6, 36, 45]
 
 
+def test_nothing_need_order_the_table_of_a_list():
+    """A release between two reads of it: nobody writes the table."""
+    @ct.kernel
+    def k(xs, n):
+        ct.atomic_add(xs[0], 0, 1)
+        ct.atomic_add(n, 0, 1)
+        ct.atomic_add(xs[1], 0, 1)
+
+    xs, n = [np.zeros(1, np.int32) for _ in range(2)], np.zeros(1, np.int32)
+    with instead_of_interpreter(ordered=True):
+        ct.launch(None, (1,), k, (xs, n))
+    assert [a.item() for a in (*xs, n)] == [1, 1, 1]
+
+
 # ------------------------------------------------------------------ without checks of bounds
 
 

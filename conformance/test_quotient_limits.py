@@ -1,0 +1,258 @@
+"""Quotients of very large and very small numbers, of which a compiler knows how large they can be, and of which not.
+
+As in `test_row_division`, but each kernel divides at many scales, one power of two after another: somewhere among them
+ends what a reciprocal can do.
+"""
+
+import numpy as np
+import pytest
+
+from conformance.harness.api import clause, ct, launch, same_bits
+from conformance.test_row_division import COLUMNS, F16, F32, F64, largest, rows, total
+
+SOME = 5  # every so many rows of the samples
+
+
+def flat(t):
+    return ct.permute(t.reshape((1, 1, COLUMNS)), (2, 0, 1)).reshape((1, COLUMNS))
+
+
+#: what is computed of numbers of float16 before it is scaled and divided
+DIVIDENDS = {
+    "number": lambda t: t,
+    "square": lambda t: t * t,
+    "product": lambda t: t * abs(t),
+    "sum": lambda t: t + abs(t),
+    "difference": lambda t: t - abs(t),
+    "fused": lambda t: t * t + t,
+    "fused by another": lambda t: abs(t) * t + 1.0,
+    "quotient": lambda t: t / 3.0,
+    "quotient by a negative": lambda t: abs(t) / -0.75,
+    "total": lambda t: ct.broadcast_to(total(t), (1, COLUMNS)),
+    "largest": lambda t: ct.broadcast_to(largest(t), t.shape),
+    "smallest": lambda t: ct.broadcast_to(ct.min(t, axis=1, keepdims=True), t.shape),
+    "least": lambda t: ct.minimum(t, 0.75),
+    "greatest": lambda t: ct.maximum(t, 0.375),
+    "chosen": lambda t: ct.where(t > 0, t * 3.0, -0.0),
+    "magnitude": lambda t: abs(t) * 0.625,
+    "opposite": lambda t: -t,
+    "root": lambda t: ct.sqrt(abs(t)),
+    "power": lambda t: ct.exp(t - largest(t)),
+    "power of two": lambda t: ct.exp2((t - largest(t)) * 0.5),
+    "moved": lambda t: flat(t) * 5.0,
+    "of a constant": lambda t: ct.full((1, COLUMNS), 0.8125, t.dtype) * t,
+    "zero": lambda t: t * 0.0,
+    "by zero": lambda t: t / 0.0,
+    "by infinity": lambda t: t / float("inf"),
+    "by another": lambda t: t / (abs(t) + 1.0),
+    "root of a root": lambda t: ct.sqrt(ct.sqrt(abs(t))),
+    "power of a root": lambda t: ct.exp2(ct.sqrt(abs(t))),
+}
+#: what is computed of numbers of float16 and a scale to divide by
+DIVISORS = {
+    "total": lambda t, c: ct.maximum(total(abs(t)) * c, 1.0),
+    "at least": lambda t, c: ct.maximum(largest(abs(t)), c),
+    "more": lambda t, c: abs(largest(abs(t))) + c,
+    "total of powers": lambda t, c: total(ct.exp(t - largest(t))) * c,
+    "root": lambda t, c: ct.sqrt(total(t * t) + c),
+    "quotient": lambda t, c: ct.maximum(total(abs(t)), 0.5) / c,
+    "fused": lambda t, c: largest(abs(t)) * largest(abs(t)) + c,
+    "constant": lambda t, c: ct.full((1, 1), 1.5, F32) * c,
+    "number": lambda t, c: c * 1.25,
+    "by a negative": lambda t, c: ct.maximum(total(abs(t)), 0.5) / (c * -1.5),
+    "power": lambda t, c: ct.full((1, 1), 1.0, F32) * c,
+    "root of what is at least": lambda t, c: ct.sqrt(ct.maximum(largest(abs(t)), c * c)),
+    "least": lambda t, c: ct.minimum(ct.maximum(total(abs(t)), c), 2.0**40),
+    "product": lambda t, c: ct.maximum(largest(abs(t)), 0.5) * ct.maximum(total(abs(t)), c),
+    "powers of two": lambda t, c: total(ct.exp2((t - largest(t)) * 0.5)) * c,
+    "greatest of negatives": lambda t, c: ct.maximum(largest(t), -c),
+    "opposite": lambda t, c: -ct.maximum(largest(t), c),
+}
+#: divisors, computed of the numbers that are divided and a scale
+BOUNDS = {
+    "total": lambda t, c: total(abs(t) * c),
+    "largest": lambda t, c: largest(abs(t) * c),
+    "largest, NaN too": lambda t, c: ct.max(abs(t) * c, axis=1, keepdims=True, propagate_nan=True),
+    "squares": lambda t, c: total(t * t * c),
+    "root of squares": lambda t, c: ct.sqrt(total(t * t * c)),
+    "fused squares": lambda t, c: total(t * t + c),
+    "scaled fused squares": lambda t, c: total(t * t + 1.0) * c,
+    "sums": lambda t, c: total((abs(t) + 1.0) * c),
+    "differences": lambda t, c: total(abs((t - 1.0) * c)),
+    "quotients": lambda t, c: total(abs(t) / ct.minimum(abs(t) * 0.0 + 2.0, 3.0)) * c,
+    "root": lambda t, c: ct.sqrt(largest(abs(t) * c)),
+    "moved": lambda t, c: total(abs(flat(t)) * c),
+    "opposite": lambda t, c: total(abs(-t) * c),
+    "at least": lambda t, c: ct.maximum(largest(abs(t)) * c, 1.0),
+    "cast": lambda t, c: total(abs(t).astype(F64)).astype(F32) * c,
+    "signed": lambda t, c: total(t * c),
+    "negative factor": lambda t, c: largest(abs(t) * -c),
+    "negative term": lambda t, c: total(abs(t) + -c),
+    "sum of either sign": lambda t, c: total(abs(t) + t * c),
+    "product of either sign": lambda t, c: largest(t * abs(t) * c),
+    "fused of either sign": lambda t, c: total(t * t + t * c),
+    "chosen": lambda t, c: largest(ct.where(t > 0, t, -c)),
+    "chosen numbers": lambda t, c: total(ct.where(t > 0, t, c)),
+    "by a negative": lambda t, c: total(abs(t) / (-2.0 * c)),
+    "by either": lambda t, c: total(abs(t) / ct.where(t > 1, 2.0, 3.0)) * c,
+    "greatest": lambda t, c: total(ct.maximum(t, c)),
+    "greatest of negatives": lambda t, c: total(ct.maximum(t, -c)),
+    "by another": lambda t, c: total(abs(t) / (abs(t) + 1.0)) * c,
+    "rounded": lambda t, c: total(abs(t).astype(F16).astype(F32)) * c,
+    "cancelled": lambda t, c: total(abs(t) - abs(flat(t))) * c,
+}
+#: what is computed of numbers of any size and a scale, and divided by its own sum or maximum
+OWN = {
+    "quotient": lambda t, c: t / (abs(t) + 1.0) * c,
+    "root": lambda t, c: ct.sqrt(abs(t) * c),
+    "square": lambda t, c: t * t * c,
+    "difference": lambda t, c: t - c,
+    "sum": lambda t, c: abs(t) + c,
+    "scaled": lambda t, c: t * c,
+    "greatest": lambda t, c: ct.maximum(t, c),
+}
+#: what is computed of a quotient and a scale
+AFTERWARDS = {
+    "product": lambda q, c: (q * c).astype(F16),
+    "sum": lambda q, c: q + c,
+    "difference": lambda q, c: c - q,
+    "to float8": lambda q, c: (q * c).astype(ct.float8_e4m3fn).astype(F32),
+    "to other float8": lambda q, c: (-q * c).astype(ct.float8_e5m2).astype(F32),
+    "to integers": lambda q, c: (flat(q) * c).astype(ct.int32),
+    "moved": lambda q, c: (flat(q).reshape((COLUMNS, 1)) * c).reshape((1, COLUMNS)).astype(F16),
+}
+
+
+def compare(f, source, exponents, dtype=F32):
+    """The quotients at all these scales; `f` gives what is divided, and by what."""
+    scales = tuple(2.0**k for k in exponents)
+
+    @ct.kernel
+    def k(x, e, s, q):
+        b = ct.bid(0)
+        t = ct.load(x, (b, 0), (1, COLUMNS)).astype(dtype)
+        for j, c in ct.static_iter(tuple(enumerate(scales))):
+            a, d = f(t, c)
+            ct.store(e, (b, j, 0), a.reshape((1, 1, COLUMNS)))
+            ct.store(s, (b, j, 0), ct.broadcast_to(d, (1, 1)).reshape((1, 1, 1)))
+            ct.store(q, (b, j, 0), (a / d).reshape((1, 1, COLUMNS)))
+
+    x, floats = rows(source)[::SOME], np.float64 if dtype is F64 else np.float32
+    e, q = (np.empty((len(x), len(scales), COLUMNS), floats) for _ in range(2))
+    s = np.empty((len(x), len(scales), 1), floats)
+    launch(k, x, e, s, q, grid=(len(x),))
+    with np.errstate(all="ignore"):
+        same_bits(q, e / s)
+
+
+@clause("ARITH-4.float")
+@pytest.mark.parametrize("exponents", [range(30, 84), range(-84, -24)], ids=["large", "small"])
+@pytest.mark.parametrize("name", DIVIDENDS)
+def test_dividends(name, exponents):
+    of = DIVIDENDS[name]
+    compare(lambda t, c: (of(t) * c, ct.full((1, 1), 0.3, F32)), "f16", exponents)
+
+
+@clause("ARITH-4.float")
+@pytest.mark.parametrize("name", DIVIDENDS)
+def test_dividends_that_are_divided_by_little(name):
+    """Quotients become infinite."""
+    of = DIVIDENDS[name]
+    compare(lambda t, c: (of(t) * c, ct.maximum(largest(abs(t)) * 0.0, 2.0**-42)), "f16", range(48, 84))
+
+
+@clause("ARITH-4.float")
+@pytest.mark.parametrize("exponents", [range(16, 50), range(-54, -36)], ids=["large", "small"])
+@pytest.mark.parametrize("name", DIVISORS)
+def test_divisors(name, exponents):
+    by = DIVISORS[name]
+    compare(lambda t, c: (t * 3.0, by(t, c)), "f16", exponents)
+
+
+@clause("ARITH-4.float")
+@pytest.mark.parametrize("exponents", [range(-50, -20), range(-124, -96)], ids=["small", "very small"])
+@pytest.mark.parametrize("name", BOUNDS)
+def test_divisors_that_bound_the_dividend(name, exponents):
+    by = BOUNDS[name]
+    compare(lambda t, c: (t, by(t, c)), "f32", exponents)
+
+
+@clause("ARITH-4.float")
+@pytest.mark.parametrize("exponents", [range(-50, -20), range(20, 50)], ids=["small", "large"])
+@pytest.mark.parametrize("by", [total, largest, lambda u: total(u * u), lambda u: ct.sqrt(largest(abs(u)))],
+                         ids=["total", "largest", "squares", "root"])
+@pytest.mark.parametrize("name", OWN)
+def test_dividends_that_are_bounded_by_themselves(name, by, exponents):
+    of = OWN[name]
+
+    def both(t, c):
+        u = of(t, c)
+        return u, by(u)
+
+    compare(both, "f32", exponents[::3])
+
+
+@clause("ARITH-4.float")
+@pytest.mark.parametrize("bound", ["largest", "total"])
+@pytest.mark.parametrize("source", ["i8", "u8", "i32"])
+def test_dividends_of_integers(source, bound):
+    by = BOUNDS[bound]
+    compare(lambda t, c: (t * c, ct.full((1, 1), 0.3, F32)), source, range(40, 84))
+    compare(lambda t, c: (t, (largest(t) if bound == "largest" else total(t)) * c), source, range(-50, -4))
+    compare(lambda t, c: (t, by(t, c)), source, range(-50, -4))
+
+
+@clause("ARITH-4.float")
+@pytest.mark.parametrize("columns", [16, 32, 64])
+def test_quotients_by_powers_of_two(columns):
+    powers = tuple(2.0**k for k in (-149, -127, -126, -125, -24, -1, 0, 1, 23, 125, 126, 127))
+
+    @ct.kernel
+    def k(x, q):
+        b = ct.bid(0)
+        for j, c in ct.static_iter(tuple(enumerate((*powers, 3.0, -0.5)))):
+            ct.store(q, (b, j, 0), (ct.load(x, (b, 0), (1, columns)) / c).reshape((1, 1, columns)))
+
+    x = rows("f32")[::SOME, :columns].copy()
+    q = np.empty((len(x), len(powers) + 2, columns), np.float32)
+    launch(k, x, q, grid=(len(x),))
+    with np.errstate(all="ignore"):
+        same_bits(q, x[:, None] / np.float32([*powers, 3.0, -0.5])[:, None])
+
+
+@clause("ARITH-4.float")
+@pytest.mark.parametrize("name", ["square", "sum", "total", "root"])
+def test_dividends_of_float64(name):
+    of = DIVIDENDS[name]
+    compare(lambda t, c: (of(t) * c, ct.maximum(largest(abs(t)), 0.5)), "f32", range(500, 810, 5), F64)
+
+
+@clause("ARITH-4.float")
+@pytest.mark.parametrize("name", AFTERWARDS)
+def test_what_becomes_of_quotients(name):
+    """The same as of quotients that an array has kept."""
+    then, scales = AFTERWARDS[name], tuple(2.0**k for k in range(-12, 12))
+
+    @ct.kernel
+    def k(x, s, y):
+        b = ct.bid(0)
+        t = ct.load(x, (b, 0), (1, COLUMNS))
+        d = total(abs(t))
+        ct.store(s, (b, 0), d)
+        for j, c in ct.static_iter(tuple(enumerate(scales))):
+            ct.store(y, (b, j, 0), then(t / d, c).astype(F32).reshape((1, 1, COLUMNS)))
+
+    @ct.kernel
+    def again(q, y):
+        b = ct.bid(0)
+        for j, c in ct.static_iter(tuple(enumerate(scales))):
+            ct.store(y, (b, j, 0), then(ct.load(q, (b, 0), (1, COLUMNS)), c).astype(F32).reshape((1, 1, COLUMNS)))
+
+    x = rows("f32")[::SOME]
+    x = x[np.isfinite(x).all(1) & (x != 0).any(1)]
+    s, (got, want) = np.empty((len(x), 1), np.float32), np.empty((2, len(x), len(scales), COLUMNS), np.float32)
+    launch(k, x, s, got, grid=(len(x),))
+    with np.errstate(all="ignore"):
+        q = x / s
+    launch(again, np.where(np.isfinite(q), q, 0), want, grid=(len(x),))
+    same_bits(got[np.isfinite(q).all(1)], want[np.isfinite(q).all(1)])
