@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, launch, run
-from conformance.harness.tile_code import rejects, result, takes
+from conformance.harness.tile_code import LENGTH, body, module, rejects, result, takes
 from conformance.harness.type_probes import constant_is, static
 
 frozen = dataclasses.dataclass(frozen=True)
@@ -454,6 +454,33 @@ def test_private_names_of_two_classes():
     p = _Under(7)
     assert result(lambda n: (p.method(n), p.both(n), p.default(n), _Under(n, 2).both(n), p.shown(n)), 4) == [
         p.method(4), p.both(4), p.default(4), _Under(4, 2).both(4), p.shown(4)]
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Empty:
+    pass
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Ordered:
+    x: object
+    y: object = 1
+    z: object = 2
+
+
+@clause("DC-3.order", "DC-3.generated_eq")
+def test_order_of_few_and_many_fields():
+    symbols = ("<", "<=", ">", ">=", "==", "!=")
+    text = "return " + ", ".join(f"a {s} b" for s in symbols)
+    f = body(f"return compare(Empty(), Empty()) + compare(Ordered(n), Ordered(3, n - 2)) + compare(Ordered(n, 1, 2), p)",
+             Empty=Empty, Ordered=Ordered, p=Ordered(3, 1, 3), compare=module(f"def g(a, b): {text}")["g"])
+
+    def python(n):
+        a = ((Empty(), Empty()), (Ordered(n), Ordered(3, n - 2)), (Ordered(n, 1, 2), Ordered(3, 1, 3)))
+        return [int(eval(f"x {s} y", {"x": x, "y": y})) for x, y in a for s in symbols]
+
+    for n in 2, 3, 4:
+        assert result(f, n)[:LENGTH] == python(n)[:LENGTH]
 
 
 @clause("DC-2.unknown")

@@ -1,6 +1,7 @@
 """The places that errors name: line, column and function, in texts of any kind; and which source is a function's."""
 
 import ast
+import contextlib
 import dataclasses
 import gc
 import inspect
@@ -127,6 +128,22 @@ x = lambda: [1]
 x = lambda *, a={1: 2}: a
 def g(a={1}): pass
 ct.exp(x=[n])
+[n][0](1)
+{1: n}[1](n)
+ct.exp([n])
+ct.exp(*[n])
+(lambda: {n})()(1)
+x = n if [n] else n
+x = n and [n]
+x = n < [n]
+x = (n, [n])
+x = ct[[n]]
+x = f"{[n]}"
+return [n]
+while [n]: pass
+if {n}: pass
+with [n]: pass
+for i in [1, 2]: pass
 """.splitlines() + [
     "try:\n    pass\nexcept ValueError:\n    pass", "try:\n    pass\nfinally:\n    pass",
     "try:\n    pass\nexcept* ValueError:\n    pass",
@@ -408,3 +425,21 @@ def test_errors_of_helpers_that_several_call():
     text = str(e)
     assert e.loc.line == 3 and e.loc.function == "inner"
     assert "inner(None)" in text and "line 10, " in text and "line 9, " not in text
+
+
+@clause("FN-6.reached", "CALL-3.unreached", "ST-8.untaken")
+@pytest.mark.parametrize("before", [
+    "return n", "while True:\n    pass", "for i in ct.static_iter((1, 2)):\n    while True:\n        pass",
+    "if n > 0:\n    return n\nelse:\n    while True:\n        n = n + 1", "with m():\n    while True:\n        pass",
+    "for i in ct.static_iter((1,)):\n    for j in ct.static_iter((1,)):\n        while True:\n            n = n * 2",
+    "if True:\n    return n", "while True:\n    if n > 3:\n        return n\n    n = n + 1",
+    "with m(), m():\n    return n", "while True:\n    with m():\n        while True:\n            pass"])
+def test_what_control_does_not_reach(before):
+    """It is not compiled, so it has no errors; what comes before has."""
+    @contextlib.contextmanager
+    def m():
+        yield 1
+
+    f = body(f"{before}\nx = ct.exp(None)\nreturn x + 'a'", m=m)
+    takes(lambda n: f(n), 1)
+    rejects("TileTypeError", body(f"ct.exp(None)\n{before}\nreturn n", m=m), 1)

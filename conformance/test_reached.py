@@ -218,6 +218,19 @@ READS = {
     "an array of Python": ("(lambda: of_python[0])()", "of_python[0] = 8"),
     "an array of objects": ("(lambda: objects[1][0])()", "objects[1][0] = 8"),
     "an object of an array": ("(lambda: objects[1][0])()", "objects[1] = [8]"),
+    "a text in a list": ("int(mixed[0])", "mixed[0] = '8'"),
+    "a float in a list": ("int(mixed[1])", "mixed[1] = 8.5"),
+    "bytes in a list": ("int(mixed[2])", "mixed[2] = b'8'"),
+    "a tuple in a list": ("mixed[3][1][0]", "mixed[3] = (1, (8,))"),
+    "a complex number": ("int(mixed[4].real)", "mixed[4] = 8 + 0j"),
+    "the sign of zero": ("3 if str(mixed[5]) == '0.0' else 8", "mixed[5] = -0.0"),
+    "the type of a number": ("3 if type(mixed[6]) is int else 8", "mixed[6] = 1.0"),
+    "a bool for a number": ("3 if type(mixed[6]) is int else 8", "mixed[6] = True"),
+    "a range": ("max(mixed[7])", "mixed[7] = range(9)"),
+    "a dtype": ("mixed[8].itemsize + 1", "mixed[8] = np.dtype('u4,u2,u1')"),
+    "a NumPy number": ("int(mixed[9])", "mixed[9] = np.int8(8)"),
+    "a missing key": ("table.get('z', 3)", "table['z'] = 8"),
+    "a text of another length": ("len(mixed[10])", "mixed[10] = 'eightful'"),
     "a variable in a class body": ("in_class(get)", "put(8)"),
     "a captured variable in a class body": ("captured_in_class()", "number_in_class(8)"),
     "one of two equal lists": ("first[0] + second[0] - 3", "second[0] = 8"),
@@ -288,6 +301,7 @@ thread.number, thread.numbers, buffer, of_python = 3, [3], bytearray([3]), array
 objects = np.empty(2, object)
 objects[1] = [3]
 flags = [True, False]
+mixed = ["3", 3.5, b"3", (1, (3,)), 3 + 0j, 0.0, 1, range(4), np.dtype("u2"), np.int8(3), "abc"]
 first = second = [3]
 second = [3]
 item, entry = numbers.__getitem__, table.get
