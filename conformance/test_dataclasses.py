@@ -472,7 +472,7 @@ class Ordered:
 def test_order_of_few_and_many_fields():
     symbols = ("<", "<=", ">", ">=", "==", "!=")
     text = "return " + ", ".join(f"a {s} b" for s in symbols)
-    f = body(f"return compare(Empty(), Empty()) + compare(Ordered(n), Ordered(3, n - 2)) + compare(Ordered(n, 1, 2), p)",
+    f = body("return (*compare(Empty(), Empty()), *compare(Ordered(n), Ordered(3, n - 2)), *compare(Ordered(n), p))",
              Empty=Empty, Ordered=Ordered, p=Ordered(3, 1, 3), compare=module(f"def g(a, b): {text}")["g"])
 
     def python(n):

@@ -9,10 +9,11 @@ the first test. The processes fork from one that has imported what others wrote 
 import takes half a second. Each runs a few tests: those whose text has rare tokens of the mutated code, those of the
 file that mirrors the mutated one (`tests/test_mirror.py` says which), and those that `shards` chose: tests named after
 the mutated code, then tests that execute lines with its words, then tests that execute it. With --suite these are
-tests of the suite and the referee's programs alone, if those of `shards` were. Mutants of `passes` and `tileir` then
-run through bytecode, on all programs of the referee if nothing else kills them: those of `passes` without checks of
-bounds where a launch may leave them out, those of `tileir` if NVIDIA's disassembler reads it as we do.
-FOLDER/import.jsonl gets the verdicts, which `shards --table` counts with the others.
+tests of the suite and the referee's programs alone, if those of `shards` were, and then the files of the suite that are
+about the mutated one (suite_files.py). Mutants of `passes` and `tileir` then run through bytecode, on all programs of
+the referee if nothing else kills them: those of `passes` without checks of bounds where a launch may leave them out,
+those of `tileir` if NVIDIA's disassembler reads it as we do. FOLDER/import.jsonl gets the verdicts, which
+`shards --table` counts with the others.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from tests.mutation.names import functions_by_word, tokens_of
 from tests.mutation.processes import finish, shared_out
 from tests.mutation.run import COUNT, SEED
 from tests.mutation.sites import GROUPS, ROOT, Mutant, draw, why_equivalent
+from tests.mutation.suite_files import files_about
 from tests.test_mirror import TESTED_ELSEWHERE
 
 STAGE, VERDICTS, NEAR = "import", "import.jsonl", "near-*.json"
@@ -71,7 +73,7 @@ def chosen(m: Mutant, group: str, suite: bool, near: list[str]) -> list[str]:
     """The tests to run on a mutant, of the suite and the referee alone if so asked."""
     folders = ("conformance",) if suite else FOLDERS[group]
     found = [*by_words(m, folders), *([] if suite else mirror(m.path)), *near]
-    return list(dict.fromkeys((*found, *(WHOLE[group] if suite else ())))) or [ANY]
+    return list(dict.fromkeys((*found, *((*files_about(m.path), *WHOLE[group]) if suite else ())))) or [ANY]
 
 
 def seen(folder: Path) -> dict[tuple[str, int], list[str]]:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.mutation import fresh, mutant_process, sites
 from tests.mutation.names import tests_named_after as named_after
+from tests.mutation.suite_files import files_about
 
 
 def the(path: str, what: str) -> sites.Mutant:
@@ -34,14 +35,20 @@ def test_the_suite_alone_is_chosen_where_it_judges(group):
     near = ["tests/mutation/generated_programs.py::test_program[3]"]
     whole = list(fresh.WHOLE[group])
     assert {t.partition("/")[0] for t in fresh.chosen(m, group, True, []) if t not in whole} == {"conformance"}
-    assert fresh.chosen(m, group, True, near)[-1 - len(whole):] == [*near, *whole]
+    last = [*near, *files_about(m.path), *whole]
+    assert fresh.chosen(m, group, True, near)[-len(last):] == last
     assert all((sites.ROOT / t).is_file() for t in whole)
     assert "tests/front/test_static.py" in fresh.chosen(m, group, False, near)
 
 
 def test_some_test_runs_on_every_mutant(monkeypatch):
     monkeypatch.setattr(fresh, "by_words", lambda m, folders: [])
-    assert fresh.chosen(the("cutile/front/proxies.py", "'le': '<='"), "front", True, []) == [fresh.ANY]
+    m = the("cutile/passes/fma.py", "")
+    assert fresh.chosen(m, "passes", True, []) == list(fresh.WHOLE["passes"])
+    m = the("cutile/front/proxies.py", "'le': '<='")
+    assert fresh.chosen(m, "front", True, []) == files_about(m.path)
+    monkeypatch.setattr(fresh, "files_about", lambda path: [])
+    assert fresh.chosen(m, "front", True, []) == [fresh.ANY]
     assert (sites.ROOT / fresh.ANY).is_file()
 
 
