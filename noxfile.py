@@ -28,7 +28,11 @@ USE_FRAMEWORKS = [["tests/_support/test_opaque.py"],
 def demo(session: nox.Session) -> None:
     """Run every example on real data and print one table."""
     session.install(*INSTALL, "-e", ".[examples]")
-    session.run("python", "examples/demo.py", *session.posargs)
+    _run_examples(session, *session.posargs)
+
+
+def _run_examples(session: nox.Session, *options: str) -> None:
+    session.run("python", "examples/demo.py", *options)
 
 
 @nox.session
@@ -44,11 +48,11 @@ def _run_tests(session: nox.Session, *options: str) -> None:
 
 @nox.session
 def ci(session: nox.Session) -> None:
-    """What the sessions check, tests, conformance and docs run, in one environment, which takes minutes to install.
-    What fails does not keep the rest from running.
+    """What the sessions check, tests, conformance, docs and demo run, in one environment, which takes minutes to
+    install. What fails does not keep the rest from running.
     """
     session.install(*INSTALL, "-e", ".[docs,examples,gpu,inspect,test]", "ruff")
-    parts = (_lint, _run_tests, _run_conformance, _make_docs)  # the tests of the session check are among all tests
+    parts = (_lint, _run_tests, _run_conformance, _make_docs, _run_examples)  # all tests: those of check, too
     failed = [part.__name__ for part in parts if not _succeeds(part, session)]
     if failed:
         session.error(f"failed: {', '.join(failed)}")
@@ -62,16 +66,20 @@ def _succeeds(part: Callable[[nox.Session], None], session: nox.Session) -> bool
     return True
 
 
-@nox.session
+@nox.session(reuse_venv=True)
 def frameworks(session: nox.Session) -> None:
     """Kernels inside PyTorch and JAX: graphs, operators, arrays, examples; searches that a cluster of Dask measures.
-    Needs no GPU, but wheels for CPUs and the assembler, and fails where one of them is missing.
+    Needs no GPU, but wheels for CPUs and the assembler, and fails where one of them is missing. `nox -s frameworks --
+    packages` only installs the frameworks, which may happen while other sessions run.
     """
     # Without --no-deps, pip would also look for what PyTorch needs at this index, and the usual one has it all.
     session.install(*INSTALL, "--no-deps", "--retries", "1", TORCH, "--extra-index-url",
                     "https://download.pytorch.org/whl/cpu")
-    session.install(*INSTALL, "-e", ".[gpu]", TORCH, "jax[cpu]", "flatbuffers",  # which jax.export needs
+    session.install(*INSTALL, TORCH, "jax[cpu]", "flatbuffers",  # which jax.export needs
                     "distributed", "scikit-learn>=1.5", "pytest>=8", "pytest-xdist>=3", "hypothesis>=6.100")
+    if session.posargs == ["packages"]:
+        return
+    session.install(*INSTALL, "-e", ".[gpu]")
     session.run("python", "-c", "import distributed, jax, torch; print('PyTorch', torch.__version__, 'JAX', "
                                 "jax.__version__, 'Dask', distributed.__version__)")
     for files in USE_FRAMEWORKS:
