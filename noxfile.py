@@ -14,6 +14,10 @@ nox.options.default_venv_backend = "venv"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 INSTALL = ("--no-compile",)
 
+# Each process takes one half of the tests and, when it is through, some of the other's: so tests of one file share what
+# that file makes, and none of the processes is idle at the end.
+TWO_PROCESSES = ("-n", "2", "--dist", "worksteal")
+
 SOURCES = ["cutile", "conformance", "tests", "examples", "benchmarks", "tools", "noxfile.py"]
 TORCH = "torch==2.13.0+cpu" if sys.platform == "linux" else "torch==2.13.0"  # elsewhere that is for CPUs too
 # Tests that need PyTorch, JAX or Dask, and are skipped without them; the first need a process without cutile.torch.
@@ -43,7 +47,7 @@ def tests(session: nox.Session) -> None:
 
 
 def _run_tests(session: nox.Session, *options: str) -> None:
-    session.run("pytest", "-n", "2", *options, env={"CUTILE_CHECK": "1", "OPENBLAS_NUM_THREADS": "1"})
+    session.run("pytest", *TWO_PROCESSES, *options, env={"CUTILE_CHECK": "1", "OPENBLAS_NUM_THREADS": "1"})
 
 
 @nox.session
@@ -76,14 +80,14 @@ def frameworks(session: nox.Session) -> None:
     session.install(*INSTALL, "--no-deps", "--retries", "1", TORCH, "--extra-index-url",
                     "https://download.pytorch.org/whl/cpu")
     session.install(*INSTALL, TORCH, "jax[cpu]", "flatbuffers",  # which jax.export needs
-                    "distributed", "scikit-learn>=1.5", "pytest>=8", "pytest-xdist>=3", "hypothesis>=6.100")
+                    "distributed", "scikit-learn>=1.5", "pytest>=8", "pytest-xdist>=3.2", "hypothesis>=6.100")
     if session.posargs == ["packages"]:
         return
     session.install(*INSTALL, "-e", ".[gpu]")
     session.run("python", "-c", "import distributed, jax, torch; print('PyTorch', torch.__version__, 'JAX', "
                                 "jax.__version__, 'Dask', distributed.__version__)")
     for files in USE_FRAMEWORKS:
-        session.run("pytest", "-n", "2", *files, *session.posargs,
+        session.run("pytest", *TWO_PROCESSES, *files, *session.posargs,
                     env={"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"})
 
 
@@ -109,7 +113,7 @@ def conformance(session: nox.Session) -> None:
 
 
 def _run_conformance(session: nox.Session, *options: str) -> None:
-    session.run("pytest", "conformance", "-n", "2", *options, env={"OPENBLAS_NUM_THREADS": "1"})
+    session.run("pytest", "conformance", *TWO_PROCESSES, *options, env={"OPENBLAS_NUM_THREADS": "1"})
 
 
 @nox.session
