@@ -1,4 +1,5 @@
-"""Operators that give the larger or smaller of two integers, however they say it: `a if a > b else b` is `max(a, b)`.
+"""Operators that give the larger or smaller of two numbers, however they say it: `a if a > b else b` is `max(a, b)` of
+integers, and of floats that differ and of which none is NaN.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ _OTHER = {"maximum": "minimum", "minimum": "maximum"}
 
 
 def extreme(region: Region) -> str:
-    """The name of the op, "maximum" or "minimum", that a region of two integers is: it compares them, and gives one of
+    """The name of the op, "maximum" or "minimum", that a region of two numbers is: it compares them, and gives one of
     them by what it finds. "" if it is none.
     """
     if len(region.params) != 2:

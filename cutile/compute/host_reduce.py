@@ -15,16 +15,20 @@ import numpy as np
 
 import cutile as ct
 from cutile import settings
+from cutile.compute.function_key import debugged
 from cutile.compute.host_segments import UFUNCS, number_of, quietly
 from cutile.compute.initial import Initial
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ArrayIterator
 from cutile.compute.iterators.values import float_of_bits
+from cutile.compute.operators import Operator
 from cutile.compute.plans import Plan
+from cutile.compute.results import result_of
 from cutile.compute.ufuncs import Ufunc
 from cutile.compute.value_types import Number, ValueType
-from cutile.dtypes import DType, bool_, info
+from cutile.dtypes import DType, bool_, float32, float64, info
 
+_FLOATS = (Number(float32), Number(float64))
 _EXTREMES = {"maximum": (ct.max, ct.maximum, gt), "minimum": (ct.min, ct.minimum, lt)}  # of a tile, and of two numbers
 
 
@@ -38,6 +42,28 @@ def reduce(plan: Plan, items: IteratorBase, out: IteratorBase, ufunc: Ufunc, ini
     plan.call(_extreme(ufunc.op, dtype) if ufunc.floating and ufunc.op in _EXTREMES else _fold(UFUNCS[ufunc.op], dtype),
               items.state(n), () if initial is None else initial.state, out.state(1))
     return True
+
+
+def pick(items: IteratorBase, out: IteratorBase, op: Operator, t: ValueType) -> Callable | None:
+    """A function that reduces an array of floats by an operator that gives the larger or smaller of two. It does
+    nothing, and is false, where there is a NaN, or the result is a zero: there the order of combinations decides.
+    """
+    picks = result_of(op, t, t).picks
+    if not picks or t not in _FLOATS or settings.get("SANITIZE") or debugged() or not (
+            isinstance(items, ArrayIterator) and isinstance(out, ArrayIterator) and items.value_type == t
+            and out.value_type == t):
+        return None
+    ufunc = UFUNCS[picks]
+
+    def choose(items: np.ndarray, initial: tuple[int, ...], out: np.ndarray) -> bool:
+        start = float_of_bits(initial[0]) if initial else None
+        found = quietly(ufunc.reduce, items, 0, None, None, False, *() if start is None else (start,))
+        if found != found or found == 0:
+            return False
+        out[0] = found
+        return True
+
+    return choose
 
 
 def _converts(it: IteratorBase, t: Number) -> bool:

@@ -24,7 +24,7 @@ from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import Stored
 from cutile.compute.operators import Operator
 from cutile.compute.overlaps import Alike, Apart, Line, layout, shared
-from cutile.compute.steps import ArrayInPlan, Call, FromRoot, Part, Step
+from cutile.compute.steps import ArrayInPlan, Call, Either, FromRoot, Part, Step
 from cutile.compute.value_types import Number, ValueType
 from cutile.dtypes import DType, info, uint8
 from cutile.errors import TileError, TileSanitizerError, is_refusal
@@ -100,6 +100,15 @@ class Plan:
         NumPy arrays.
         """
         self._steps.append(Call(self, function, self._template(args)))
+
+    def either(self, function: Callable, args: Sequence[Any], otherwise: Callable[[], None]) -> None:
+        """In host memory, a call of a function that says whether it did all; if not, the launches and calls follow that
+        `otherwise` puts into the plan.
+        """
+        before, self._steps = self._steps, []
+        otherwise()
+        rest, self._steps = self._steps, before
+        self._steps.append(Either(Call(self, function, self._template(tuple(args))), rest))
 
     def step(self, step: Any) -> None:
         """What else runs between launches, by its method `run(roots, alignment, stream)`."""

@@ -177,6 +177,15 @@ class Reduce(InSegments):
             small = min(size, REST)
             return plan.launch(1, kernel, items.state(n), out.state(1), before, n, size, small, n >= 2 * size,
                                n % size >= small, n % small != 0)
+        quick = host_reduce.pick(items, out, op, t) if apart else None
+        if quick is None:
+            return self._launches(plan, items, out, op, t, before, n, apart)
+        plan.either(quick, (items.state(n), before, out.state(1)),
+                    lambda: self._launches(plan, items, out, op, t, before, n, apart))
+
+    def _launches(self, plan: Plan, items: IteratorBase, out: IteratorBase, op: Operator, t: ValueType, before: tuple,
+                  n: int, apart: bool) -> None:
+        """Those for operators of any kind."""
         size = power_below(n, HOST_TILE if apart else TILE)
         blocks = 1 if apart else power_below(max(n // size, 1), BLOCKS)
         combine = Combined(op.function, t if apart else _total_type(op, t), result_of(op, t, t, to=t).loops)

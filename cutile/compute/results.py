@@ -30,12 +30,15 @@ class Result(NamedTuple):
     loops   whether it has a loop, or reads an array, and so cannot stand in ct.reduce or ct.scan
     kernel  IR of a kernel that applies it
     single  the name of the op of the language that it is, one of _COMMUTATIVE; "" if it is none
+    picks   "maximum" or "minimum" if it compares two numbers and gives the larger or smaller one; "" if it does not.
+            NaN, and equal numbers that differ, may come out otherwise than of that op
     """
 
     type: ValueType
     loops: bool
     kernel: Kernel
     single: str
+    picks: str
 
     def digest(self) -> str:
         """A digest of what it computes."""
@@ -80,8 +83,11 @@ def _result(op: Operator, operands: tuple[ValueType, ...], function: Callable) -
     numbers = tuple(tuple(TileType(d, (2,)) for d in t.dtypes) for t in operands)
     kernel = type_kernel(probe, [numbers, *(h.type for h in op.hidden)], op.hidden).kernel
     loops = any(isinstance(n, For | While) for n in walk(kernel.body) if not isinstance(n, Op))
-    single = next((_single(n.region) for n in walk(kernel.body) if isinstance(n, Op) and n.region is not None), "")
-    return Result(seen[0], loops or bool(op.hidden), kernel, single)
+    region = next((n.region for n in walk(kernel.body) if isinstance(n, Op) and n.region is not None), None)
+    single, picks = ("", "") if region is None else (_single(region), extreme(region))
+    if picks and all(info(p.type.dtype).integral for p in region.params):
+        single = picks
+    return Result(seen[0], loops or bool(op.hidden), kernel, single, picks)
 
 
 _COMMUTATIVE = ("add", "mul", "minimum", "maximum", "bitwise_and", "bitwise_or", "bitwise_xor")
@@ -90,7 +96,7 @@ _COMMUTATIVE = ("add", "mul", "minimum", "maximum", "bitwise_and", "bitwise_or",
 def _single(region: Region) -> str:
     n = only_op(region)
     if n is None:
-        return extreme(region) if all(info(p.type.dtype).integral for p in region.params) else ""
+        return ""
     if n.op.name not in _COMMUTATIVE or n.attrs.get("flush_to_zero") or n.attrs.get("propagate_nan") \
             or n.results[0].type != n.operands[0].type:
         return ""

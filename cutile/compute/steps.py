@@ -117,6 +117,20 @@ class Call:
         return self._function(*[make(roots) for make in self._args])
 
 
+class Either:
+    """A call that says whether it did all, and the steps that do it if not."""
+
+    __slots__ = ("_call", "_rest")
+
+    def __init__(self, call: Call, rest: Sequence[Any]):
+        self._call, self._rest = call, rest
+
+    def run(self, roots: list, alignment: int, stream: Any) -> None:
+        if not self._call.run(roots, alignment, stream):
+            for step in self._rest:
+                step.run(roots, alignment, stream)
+
+
 def _maker(plan: Plan, x: Any) -> Callable[[list], Any]:
     """A function of a call's roots that makes what a template stands for."""
     if isinstance(x, Part):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cutile import compute
-from cutile.compute import Determinism, OpKind, host_reduce
+from cutile.compute import Determinism, OpKind, host_reduce, steps
 from tests.compute.checks import forget_plans
 
 KINDS = {OpKind.PLUS: operator.add, OpKind.MULTIPLIES: operator.mul, OpKind.MINIMUM: min, OpKind.MAXIMUM: max,
@@ -96,3 +96,42 @@ def test_what_kernels_reduce(asked, monkeypatch):
     assert reduced(x, OpKind.PLUS) == 4950 and asked == [True]
     monkeypatch.setenv("CUTILE_SANITIZE", "all")  # another plan, though all else is the same
     assert reduced(x, OpKind.PLUS) == 4950 and asked == [True, False]
+
+
+PICKS = [lambda a, b: a if a > b else b, lambda a, b: b if a > b else a, lambda a, b: a if a >= b else b,
+         lambda a, b: b if b < a else a]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("op", PICKS, ids=["greater", "smaller", "greater or equal", "less"])
+def test_picks_of_floats_are_those_of_kernels(op, dtype):
+    """Bit for bit, whatever a NaN or zeros of both signs make of the order, and whatever the initial value is."""
+    rng, some = np.random.default_rng(6), [NAN, -NAN, 0.0, -0.0, np.inf, -np.inf, 1.5, -2.0, 5e-324]
+    arrays = [rng.normal(size=n) for n in (1, 1025, 5000)] + [rng.choice(some, n) for n in (2, 3, 40, 3000)]
+    arrays += [-abs(rng.normal(size=300)).round() * 1.0, np.zeros(9), np.where(np.arange(700) == 650, NAN, 1.0)]
+    for x in arrays:
+        x = x.astype(dtype)
+        for first in (None, NAN, 0.0, -0.0, np.inf, -np.inf):
+            initial, through, out = first if first is None else np.array([first], dtype), x, np.zeros(2, dtype)
+            for k, items in enumerate((x, compute.TransformIterator(through, lambda v: v))):
+                compute.reduce_into(items, out[k:], len(x), op, initial)
+            assert out[:1].tobytes() == out[1:].tobytes(), (x, first)
+
+
+def test_picks_in_one_call(monkeypatch):
+    """Without NaN and zeros no kernel runs; with them one does, in the same plan."""
+    ran, x, out = [], np.array([3.0, -1.0, 2.0]), np.zeros(1)
+    run = steps.Step.run
+    monkeypatch.setattr(steps.Step, "run", lambda self, *args: ran.append(self) or run(self, *args))
+    for items, first, right, kernels in (
+            ([3, -1, 2], None, 3, 0), ([NAN, NAN, NAN], None, NAN, 1), ([-3, -0.0, -2], None, 0, 1),
+            ([3, -1, 2], 7, 7, 0), ([-3, -1, -2], 0, 0, 1), ([5, 4, 3], None, 5, 0)):
+        ran.clear()
+        x[:] = items
+        compute.reduce_into(x, out, 3, PICKS[0], first if first is None else np.float64(first))
+        assert np.array_equal(out, [right], equal_nan=True) and len(ran) == kernels
+    ran.clear()
+    monkeypatch.setenv("CUTILE_SANITIZE", "bounds")
+    x[:] = 1, 2, 3
+    compute.reduce_into(x, out, 3, PICKS[0])
+    assert out[0] == 3 and len(ran) == 1
