@@ -188,6 +188,22 @@ def test_results_are_cast():
     assert got.item() == 51
 
 
+@clause("RED-13.value")
+@pytest.mark.parametrize("dtype, most", [("float8_e4m3fn", 448.0), ("float8_e5m2", 57344.0), ("float16", 65504.0),
+                                         ("bfloat16", 2.0**127), ("float64", 2.0**1023), ("int8", 127),
+                                         ("int64", 2**62)])
+def test_an_identity_of_each_width(dtype, most):
+    def least(a, b):
+        return ct.where(a.astype(ct.float64) < b.astype(ct.float64), a, b)
+
+    @ct.kernel
+    def k(x, out):
+        t = ct.load(x, 0, 4).astype(getattr(ct, dtype))
+        ct.store(out, 0, ct.reduce(t, 0, least, most, keepdims=True).astype(ct.float64))
+
+    assert run(k, np.array([3.0, 2.0, 4.0, 6.0]), np.zeros(1)).item() == 2
+
+
 @clause("RED-10.args")
 def test_the_function_sees_scalars():
     def check(a, b):

@@ -334,6 +334,14 @@ def test_flushing_sums(name, mode):
     same_numbers(plain, np.array([exact(op, "float32", a, b) for a, b in TINY]))
 
 
+@each(SUMS, "RED-7.{}.ftz")
+def test_flushing_one_element(name):
+    f, numbers = SUMS[name], np.array([a for a, _ in TINY])
+    got = reduced(lambda t: f(t, 1, flush_to_zero=True), encode("float32", numbers), "float32",
+                  (len(numbers), 1), "float32")
+    same_numbers(got, np.array([flushed(a) for a in numbers]))
+
+
 @clause("RED-2.sum.int")
 @pytest.mark.parametrize("shape, axis", [((8, 1), 0), ((2, 8, 1, 1), 1), ((8, 1), -2), ((1, 8, 1), 1)])
 def test_sums_before_axes_of_one(shape, axis):

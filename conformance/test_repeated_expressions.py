@@ -113,6 +113,33 @@ def some_are_needed(a, b, n):
     return q
 
 
+def never_reaches_the_end(a, b, n):
+    """Of loops at each depth nothing goes on behind the branch."""
+    s = a
+    for _ in range(n):
+        s = s + 1
+        if s > b:
+            break
+        else:
+            continue
+    for i in range(n):
+        for j in range(n):
+            while True:
+                s = s + j
+                if s > b + i:
+                    break
+                else:
+                    s = s + 1
+                    continue
+            for m in range(3):
+                s = s - m
+                if m > 1:
+                    break
+                else:
+                    continue
+    return s
+
+
 def divided_in_a_loop(a, b, n):
     """Where the loop does not run, the divisor may be zero."""
     s = a
@@ -130,7 +157,8 @@ def divided_in_a_branch(a, b, n):
 
 
 FUNCTIONS = [before_a_branch, only_in_branches, before_a_loop, carried_unchanged, in_nested_loops, behind_a_break,
-             while_it_holds, in_calls, nobody_needs, some_are_needed, divided_in_a_loop, divided_in_a_branch]
+             while_it_holds, in_calls, nobody_needs, some_are_needed, never_reaches_the_end,
+             divided_in_a_loop, divided_in_a_branch]
 A, B = (m.ravel().astype(np.int32) for m in np.meshgrid(range(-2, 6), range(-3, 5)))
 
 

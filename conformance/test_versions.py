@@ -242,6 +242,20 @@ LATER = [
 ]
 
 
+@clause("VER-4.cast", "ERR-7")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("mode", ["RZ", "RM", "RP", "RA"])
+def test_modes_of_casts(mode, version):
+    def widened(x, y):
+        ct.store(y, 0, ct.load(x, 0, 4).astype(ct.float32, rounding_mode=getattr(ct.RoundingMode, mode)))
+
+    if version >= "13.4":
+        assert version_of(exported(widened, (F16, F32), version, "sm_90")) == version
+        return
+    with pytest.raises(impl.error("TileUnsupportedFeatureError")):
+        exported(widened, (F16, F32), version, "sm_90")
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("body, dtypes, first", [
     pytest.param(body, dtypes, first, marks=clause(i, "ERR-7")) for i, body, dtypes, first in LATER],

@@ -289,7 +289,7 @@ def test_a_literal_out_of_range():
 
 @clause("TVOP-3.type", "TVOP-3.axis", "TVOP-3.negative", "TV-3")
 @pytest.mark.parametrize("tile, steps", [((4, 2), None), ((4, 2), (3, 5)), ((4, 2), (1, 1)), ((), None), ((), (2, 3)),
-                                         ((2, 16), None)])
+                                         ((2, 16), None), ((4, 2), (2**31, 2**31 - 1)), ((4, 2), (2**31 + 1, 2**40))])
 def test_num_tiles(tile, steps):
     @ct.kernel
     def k(x, out):

@@ -47,17 +47,19 @@ class Unchecked(TileIR):
 
 
 class Disassembled(Ordered):
-    """Also checks that NVIDIA's disassembler reads each kernel as our reader does, exported ones too."""
+    """Also checks that NVIDIA's disassembler reads each kernel as our reader does, exported ones too. Reductions begin
+    with identities.
+    """
 
     name = "cutile:tileir, disassembled"
-    options = {**Ordered.options, "disassembled": True}
+    options = {**Ordered.options, "disassembled": True, "identities": True}
 
     def exported(self, code: bytes) -> None:
         check(code)
 
 
 class Oldest(Disassembled):
-    """In the oldest bytecode that every target takes, which lacks some operations; reductions begin with identities."""
+    """In the oldest bytecode that every target takes, which lacks some operations."""
 
     name = "cutile:tileir, 13.3"
-    options = {**Disassembled.options, "version": "13.3", "identities": True}
+    options = {**Disassembled.options, "version": "13.3"}
