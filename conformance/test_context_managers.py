@@ -240,3 +240,46 @@ def test_variables_of_the_body():
             return
 
     accepts(k)
+
+
+@contextlib.contextmanager
+def counting(n):
+    k = n
+
+    def get(x):
+        return k * 100 + x
+    yield get, (lambda: k + 1), (1, lambda y: y - k)
+    k = k + 10
+
+
+@contextlib.contextmanager
+def around_counting(n):
+    j = n
+    with counting(n + 1) as (g, h, t):
+        yield g, (lambda x: g(x) + j), n
+        j = j * 2
+    j = j + h()
+
+
+@clause("CM-2.local", "CM-2.value", "CALL-5.late", "CALL-5.after")
+def test_functions_that_leave_a_manager():
+    """They see what its exit code assigns, in the functions around it too, and after all of them have ended."""
+    def f(n):
+        with counting(n) as (g, h, t):
+            a = g(1), h(), t[1](n)
+            keep = g, h
+        b = g(1), h(), t[1](n), keep[0](2), keep[1]()
+        with around_counting(n) as (p, q, r):
+            c = p(1), q(1)
+        return *a, *b, *c, p(1), q(1)
+
+    def inside(n):
+        with counting(n) as (g, h, t):
+            with around_counting(n + 1) as (p, q, r):
+                return g, h, q
+
+    def outside(n):
+        g, h, q = inside(n)
+        return g(1), h(), q(2)
+
+    assert result(f, 3) == [*f(3)] and result(outside, 4) == [*outside(4)]

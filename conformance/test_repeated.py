@@ -134,6 +134,39 @@ def test_arguments_of_every_kind():
     assert result(f, n, m) == [70, 20, 10, 7, 77, 11, 10, 4, 10, -4, 0, 106, 9, 104, 5]
 
 
+def applied(g, x):
+    y = g(x)
+    return y
+
+
+@clause("FN-2.inline", "CALL-6.argument", "CALL-5.late")
+def test_functions_whose_variables_change():
+    """One function, passed again after variables that it reads have changed: in its scope, and in those around it."""
+    def f(n):
+        k = n
+        late, default = (lambda x: x * k), (lambda x, y=n: x + y)
+        a = applied(late, 10), applied(default, 1)
+        k = n + 1
+        b = applied(late, 10), applied(default, 1)
+        k = 7
+        c = applied(late, 10)
+        k = 7.0
+        d = applied(late, 10) / 2
+        k = n + 1
+        e = tuple(applied(lambda x: x * i + n, 10) for i in ct.static_iter((1, 2, n, n * 2)))
+
+        def outer(m):
+            def inner(x):
+                return x + m + k
+            return applied(inner, 100)
+
+        g = outer(1), outer(2), outer(n), applied(late, 10)
+        return *a, *b, c, d, *e, *g
+
+    n = 3
+    assert result(f, n) == [30, 4, 40, 4, 70, 35, 13, 23, 33, 63, 105, 106, 107, 40]
+
+
 @clause("FN-2.inline")
 def test_equal_and_different_values():
     """A call with one value twice, then with two values, and the other way round."""
