@@ -475,7 +475,8 @@ def test_names_that_classes_lack():
                                lambda: ct.function(plain), lambda: dataclasses.fields(plain),
                                lambda: functools.reduce(plain, (1, 2)), lambda: np.stack((1, 2))])
 def test_functions_for_the_host(f):
-    rejects("UnsupportedCallError", f)
+    e = rejects("UnsupportedCallError", f)
+    assert e.loc.function == "<lambda>" and e.loc.filename == __file__
 
 
 @clause("OBJ-5.enum", "OBJ-1.enum", "CV-3.eq")

@@ -467,6 +467,32 @@ def test_changes_by_the_host_between_those_by_static_code():
         assert [stored(k) for k in kernels] == [8, 8]
 
 
+@clause("CONST-4.variable", "EX-5.read")
+@pytest.mark.parametrize("value, other", [(3, 8), ("lambda: 3", "lambda: 8"), ("np.int8(3)", "np.int8(8)")])
+def test_names_of_several_modules(value, other):
+    """Each module's own name of a module that both use."""
+    call = "()" if "lambda" in str(value) else ""
+    made = module(f"""
+        import types
+
+        constants, others = types.ModuleType("constants"), types.ModuleType("constants")
+        constants.k, others.k = {value}, {other}
+    """)
+    text = f"def read(): return constants.k{call}"
+    one, two = (module(text, constants=made["constants"]) for _ in range(2))
+    first, second = one["read"], two["read"]
+
+    @ct.kernel
+    def k(out):
+        ct.store(out, 0, ct.int32(first()) * 100 + ct.int32(second()) * 10 + ct.int32(first()))
+
+    assert stored(k) == 333
+    two["constants"] = made["others"]
+    assert stored(k) == 383
+    one["constants"] = made["others"]
+    assert stored(k) == 888
+
+
 @clause("CONST-4.variable", "EX-4.undefined")
 def test_variables_that_are_assigned_later():
     """A variable that a function captures and that has no value yet."""

@@ -84,6 +84,13 @@ def test_names_that_functions_of_several_modules_use():
             a = constants.k
             b = ct.static_eval(setattr(constants, "k", constants.k + 1) or constants.k)
             return a * 100 + b * 10 + constants.k
+
+        def setting_functions(n):
+            a = constants.f(n), constants.f(n)
+            ct.static_eval(setattr(constants, "f", constants.g))
+            b = constants.f(n), constants.f(n)
+            ct.static_eval(setattr(constants, "f", constants.h))
+            return *a, *b, constants.f(n)
     """
     first, second = module(text, constants=one), module(text, constants=two)
     a, b, c, d = first["read"], second["read"], first["setting"], second["setting"]
@@ -96,6 +103,10 @@ def test_names_that_functions_of_several_modules_use():
 
     assert result(f, 10) == [13, 15, 14, 16, 3, 5]
     assert result(lambda n: (c(n), d(n)), 1) == [344, 566]
+    one.f = one.h = lambda x: x + 1
+    one.g = lambda x: x + 2
+    e = first["setting_functions"]
+    assert result(lambda n: e(n), 1) == [2, 2, 3, 3, 2]
 
 
 GLOBAL = 50
@@ -236,6 +247,17 @@ def test_closures_that_wrap_each_other_many_times():
         return g(1), g(2), h(n), g(1)
 
     assert result(f, 3) == [901, 902, 303, 901]
+
+    def by_default(n):
+        g = lambda x: x
+        for i in ct.static_iter(range(300)):
+            g = lambda x, f=g: f(x) + n
+        return g(1), applied(g, 2), applied(g, n), g(1)
+
+    def applied(g, x):
+        return g(x)
+
+    assert result(by_default, 3) == [901, 902, 903, 901]
 
 
 @clause("FN-2.inline", "FN-6.closure", "CALL-1.keyword", "CALL-1.positional")

@@ -218,6 +218,9 @@ READS = {
     "an array of Python": ("(lambda: of_python[0])()", "of_python[0] = 8"),
     "an array of objects": ("(lambda: objects[1][0])()", "objects[1][0] = 8"),
     "an object of an array": ("(lambda: objects[1][0])()", "objects[1] = [8]"),
+    "a super object": ("parent.of()", "own.number = 8"),
+    "a bound class method": ("made()", "Own.count = 8"),
+    "a property object": ("showing.fget(own)", "own.slot = 8"),
     "a text in a list": ("int(mixed[0])", "mixed[0] = '8'"),
     "a float in a list": ("int(mixed[1])", "mixed[1] = 8.5"),
     "bytes in a list": ("int(mixed[2])", "mixed[2] = b'8'"),
@@ -301,6 +304,7 @@ thread.number, thread.numbers, buffer, of_python = 3, [3], bytearray([3]), array
 objects = np.empty(2, object)
 objects[1] = [3]
 flags = [True, False]
+parent, made, showing = super(Own, own), Own.of_class, Own.shown
 mixed = ["3", 3.5, b"3", (1, (3,)), 3 + 0j, 0.0, 1, range(4), np.dtype("u2"), np.int8(3), "abc"]
 first = second = [3]
 second = [3]
