@@ -96,7 +96,9 @@ class RadixSort(Delegating):
 def _before(t: ValueType, order: SortOrder) -> Operator:
     """Whether a key belongs before another one: the operator of the merge sort."""
     bits = bits_order(t, order)
-    return operator(lambda a, b: bits.of(a) < bits.of(b))
+    if bits.descending:
+        return operator(lambda a, b: bits.compared(b) < bits.compared(a))
+    return operator(lambda a, b: bits.compared(a) < bits.compared(b))
 
 
 def _select(buffers: tuple[DoubleBuffer, ...], keys: Any, n: int, begin_bit: int | None, end_bit: int | None) -> None:
