@@ -12,7 +12,7 @@ import cutile as ct
 from cutile.compute import host_runs
 from cutile.compute.algorithm import is_wide
 from cutile.compute.blocks import put_one
-from cutile.compute.compaction import Begins, begins, check_counter, nothing_kernel, predicate
+from cutile.compute.compaction import nothing_kernel
 from cutile.compute.host_segments import InSegments
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operator_errors import check_stored
@@ -23,6 +23,7 @@ from cutile.compute.plans import Plan
 from cutile.compute.results import result_of
 from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT, with_default
 from cutile.compute.scan import Scan
+from cutile.compute.splits import Begins, begins, check_counter, predicate
 from cutile.compute.value_types import Number, ValueType, tuple_of
 
 

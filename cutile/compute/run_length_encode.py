@@ -8,7 +8,6 @@ import numpy as np
 
 from cutile.compute import host_runs
 from cutile.compute.algorithm import Algorithm, is_wide
-from cutile.compute.compaction import check_counter, predicate
 from cutile.compute.iterators import TransformIterator
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operators import Operator, OpKind, operator
@@ -17,6 +16,7 @@ from cutile.compute.places import check_items, check_places
 from cutile.compute.plans import Plan
 from cutile.compute.reduce_by_key import reduce_runs
 from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT, with_default
+from cutile.compute.splits import check_counter, predicate
 
 
 class RunLengthEncode(Algorithm):

@@ -5,13 +5,14 @@ from typing import Any
 
 from cutile.compute import host_compaction
 from cutile.compute.algorithm import Algorithm
-from cutile.compute.compaction import Front, Predicate, check_counter, compact, predicate
+from cutile.compute.compaction import compact
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator
 from cutile.compute.places import check_items
 from cutile.compute.plans import Plan
 from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT
+from cutile.compute.splits import Front, Predicate, check_counter, predicate
 
 
 @dataclasses.dataclass(frozen=True)

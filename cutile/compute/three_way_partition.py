@@ -3,15 +3,18 @@
 import dataclasses
 from typing import Any
 
+import cutile as ct
 from cutile.compute import host_compaction
 from cutile.compute.algorithm import Algorithm
-from cutile.compute.compaction import Predicate, Split, check_counter, compact, predicate
+from cutile.compute.compaction import compact
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator
 from cutile.compute.places import check_items
 from cutile.compute.plans import Plan
 from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT
+from cutile.compute.splits import Predicate, Split, check_counter, marked, predicate, put_marked
+from cutile.compute.value_types import ValueType
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,8 +23,10 @@ class _Parted(Split):
     writers: tuple
     first: Predicate
     second: Predicate
+    type: ValueType
 
     counts = 2
+    sparse = True
 
     def flags(self, source, place):
         items, there = self.reader.tile(source[0], place), place.mask()
@@ -36,6 +41,20 @@ class _Parted(Split):
         rest, there = ~(first | second), place.mask()
         position = place.index() - ranks[0] - ranks[1]
         self.writers[2].put_at(target[2], position, items, rest if there is None else there & rest)
+
+    def put_lanes(self, source, target, place, items, flags, before, width):
+        rest, there = ~(flags[0] | flags[1]), place.mask()
+        one, two = marked(flags[0], width), marked(flags[1], width)
+        left = marked(rest if there is None else there & rest, width)
+        both = one.many | two.many << 16  # a tile has fewer items
+        both = ct.cumsum(both, axis=0) - both
+        dtype = before[0].dtype
+        first, second = before[0] + ct.astype(both & 0xFFFF, dtype), before[1] + ct.astype(both >> 16, dtype)
+        lanes = ct.static_eval(place.size // width)
+        third = ct.astype(place.i, dtype) * place.size + ct.arange(lanes, dtype=dtype) * width - first - second
+        put_marked(self.writers[0], target[0], self.type, items, one, first)
+        put_marked(self.writers[1], target[1], self.type, items, two, second)
+        put_marked(self.writers[2], target[2], self.type, items, left, third)
 
 
 class ThreeWayPartition(Algorithm):
@@ -66,9 +85,9 @@ class ThreeWayPartition(Algorithm):
         outs = {"d_first_part_out": first, "d_second_part_out": second, "d_unselected_out": rest}
         if host_compaction.part(plan, items, {**outs, "d_num_selected_out": counts}, one, two, n):
             return
+        t = items.value_type
         split = _Parted(items.reader(), tuple(out.writer() for out in outs.values()),
-                        predicate("select_first_part_op", one, items.value_type),
-                        predicate("select_second_part_op", two, items.value_type))
+                        predicate("select_first_part_op", one, t), predicate("select_second_part_op", two, t), t)
         compact(plan, ("partition", one.key, two.key), split, {"d_in": items}, outs, ("d_num_selected_out", counts), n)
 
 

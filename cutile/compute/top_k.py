@@ -16,7 +16,7 @@ from typing import Any
 import cutile as ct
 from cutile.compute import host_sort
 from cutile.compute.algorithm import Algorithm, is_wide, kernels_for, position, power_below
-from cutile.compute.compaction import Split, compact
+from cutile.compute.compaction import compact
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ARRAYS
 from cutile.compute.iterators.values import INT64
@@ -29,6 +29,7 @@ from cutile.compute.plans import Plan
 from cutile.compute.radix import RadixSort
 from cutile.compute.readers import Place
 from cutile.compute.roles import COUNT, INPUT, OUTPUT, optional
+from cutile.compute.splits import Split
 from cutile.compute.value_types import Number, ValueType
 
 TILE = 1024  # items of a tile

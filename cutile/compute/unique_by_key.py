@@ -5,7 +5,7 @@ from typing import Any
 
 from cutile.compute import host_runs
 from cutile.compute.algorithm import Algorithm
-from cutile.compute.compaction import Begins, Front, begins, check_counter, compact, predicate
+from cutile.compute.compaction import compact
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator
@@ -13,6 +13,7 @@ from cutile.compute.overlaps import check_apart
 from cutile.compute.places import check_items
 from cutile.compute.plans import Plan
 from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT
+from cutile.compute.splits import Begins, Front, begins, check_counter, predicate
 
 
 @dataclasses.dataclass(frozen=True)

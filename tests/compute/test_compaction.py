@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutile import compute
-from cutile.compute import algorithm, compaction
+from cutile.compute import algorithm, compaction, look_back
 from cutile.compute.plans import Plan
 from cutile.errors import TileValueError
 from tests.compute.checks import assemble_launches, deep_but, forget_plans
@@ -115,7 +115,8 @@ def test_positions_beyond_int32(way, monkeypatch):
     """Kernels for 2^31 items and more have positions of int64; here they run on fewer."""
     monkeypatch.setattr(algorithm, "WIDE", 1)
     seen = []
-    monkeypatch.setattr(compaction, "kernels_for", lambda key, make, *args: seen.append(key) or make(*args))
+    for module in (compaction, look_back):
+        monkeypatch.setattr(module, "kernels_for", lambda key, make, *args: seen.append(key) or make(*args))
     compare(numbers(9000), 9000, np.int32, numbers(9000).tolist())
     if way == "host":  # NumPy moves items there, but for those that are converted
         compare(numbers(9000), 9000, np.float64, numbers(9000).tolist())
