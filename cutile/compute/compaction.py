@@ -23,7 +23,8 @@ from cutile.compute.value_types import Number
 
 HOST_TILE = 4096  # items of a tile in host memory
 MANY = 1 << 20  # items, for which blocks in GPU memory wait for others longer than it takes to read items again
-FEW = 1024  # items of a tile where lanes store only items with the flag
+FEW = 1024  # items of a tile where lanes store only items with the flag, if few items of the tile have it
+SPARSE = 512  # where they always do
 GROUP = 16  # tiles that a block counts
 BITS = 12  # that hold the number of flags of a tile; those of a group take no more than the other 19
 GROUPED = 1 << 24  # items, of which enough blocks count groups
@@ -85,7 +86,7 @@ def _moved(split: Split, source: Any, target: Any, wide: bool) -> Any:
     """A kernel that moves the flagged items of each tile, of which it is known how many stand before it."""
     many = split.counts
 
-    @ct.kernel
+    @ct.kernel(occupancy=16 if split.sparse else None)
     def move(items: source, out: target, counts: tuple[(ARRAYS[wide],) * many], within: tuple[(ARRAYS[wide],) * many],
              begin: int, n: position(wide), size: ct.Constant[int], group: ct.Constant[int], whole: ct.Constant[bool],
              width: ct.Constant[int]):
@@ -159,7 +160,8 @@ def _with_three_launches(work: Work) -> None:
     plan, n, many, (source, target) = work.plan, work.n, work.split.counts, work.annotations()
     group = 1 if plan.on_host or n < GROUPED else GROUP
     width = _width(work) if group > 1 else 1
-    tile = HOST_TILE if plan.on_host else FEW if width > 1 else TILE
+    lanes = SPARSE if work.split.sparse else FEW
+    tile = HOST_TILE if plan.on_host else lanes if width > 1 else TILE
     tiles, full = -(-n // tile), n // tile
     dtype = ct.int64 if plan.on_host or work.wide else ct.int32
 

@@ -16,6 +16,7 @@ from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT
 from cutile.compute.value_types import storage
 
 TILE = 1024  # items of a block
+TILES = {1: 2048, 8: 512}  # where the longest items have so many bytes, or 8 and more
 HOST_TILES = (1 << 18, 1 << 13, TILE)  # in host memory, where few large tiles take less time
 HOST_BYTES = 1 << 20  # of the largest tile of short items
 
@@ -59,19 +60,25 @@ class _Transform(Algorithm):
         kernel = kernels_for(("transform", *(i.kind for i in inputs), out.kind, f.key, wide), _kernel, tuple(inputs),
                              out, f, wide)
         states = tuple(i.state(n) for i in inputs), out.state(n)
-        for blocks, first, size, whole in _parts(n, _host_tiles(inputs, out) if plan.on_host else ()):
+        whole_tiles = _host_tiles(inputs, out) if plan.on_host else ()
+        last = TILE if plan.on_host else TILES.get(min(_longest(inputs, out), 8), TILE)
+        for blocks, first, size, whole in _parts(n, whole_tiles, last):
             plan.launch(blocks, kernel, *states, n, first, size, whole, first == 0)
 
 
+def _longest(inputs: Sequence[IteratorBase], out: IteratorBase) -> int:
+    """The bytes of the longest item of an operand."""
+    return max(storage(it.value_type).itemsize for it in (*inputs, out))
+
+
 def _host_tiles(inputs: Sequence[IteratorBase], out: IteratorBase) -> tuple[int, ...]:
-    items = max(storage(it.value_type).itemsize for it in (*inputs, out))
-    largest = HOST_BYTES >> (items - 1).bit_length()
+    largest = HOST_BYTES >> (_longest(inputs, out) - 1).bit_length()
     return ((largest,) if largest > HOST_TILES[0] else ()) + HOST_TILES
 
 
-def _parts(n: int, sizes: tuple[int, ...]) -> Iterator[tuple[int, int, int, bool]]:
+def _parts(n: int, sizes: tuple[int, ...], last: int) -> Iterator[tuple[int, int, int, bool]]:
     """How n items are cut: numbers of tiles, the number of the first one, their size, and whether all items are there.
-    `sizes`: of tiles that are whole, each a multiple of the next; masks cost time in host memory.
+    `sizes`: of tiles that are whole, each a multiple of the next; masks cost time in host memory. `last`: of others.
     """
     done = 0
     for size in sizes:
@@ -79,7 +86,7 @@ def _parts(n: int, sizes: tuple[int, ...]) -> Iterator[tuple[int, int, int, bool
             yield (n - done) // size, done // size, size, True
             done = n - n % size
     if n > done:
-        size = next((s for s in sizes[::-1] if s >= n - done), TILE)
+        size = next((s for s in sizes[::-1] if s >= n - done), last)
         yield -(-(n - done) // size), done // size, size, n % size == 0
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from cutile import compute
 from cutile.compute import OpKind
+from cutile.compute.plans import Plan
+from tests.compute.checks import forget_plans
 
 SIZES = [0, 1, 2, 1023, 1024, 1025, 5000]
 
@@ -20,6 +22,20 @@ def test_each_item(n):
     assert o[:n].tolist() == [int(v) * 2 if v > 100 else -int(v) for v in x] and (o[n:] == -7).all()
     compute.binary_transform(x, y, o, OpKind.MINUS, n)
     assert o[:n].tolist() == (x - y).tolist() and (o[n:] == -7).all()
+
+
+@pytest.mark.parametrize("dtype, tile", [(np.int8, 2048), (np.int16, 1024), (np.float32, 1024), (np.int64, 512)])
+def test_blocks_of_a_gpu_have_more_short_items_than_long_ones(dtype, tile, monkeypatch):
+    blocks, launch = [], Plan.launch
+    monkeypatch.setattr(Plan, "on_host", False)
+    monkeypatch.setattr(Plan, "launch", lambda plan, many, *args: (blocks.append(many), launch(plan, many, *args)))
+    forget_plans()
+    for n in (tile - 1, tile, 2 * tile + 1):
+        x, o = np.arange(n).astype(dtype), np.zeros(n + 1, dtype)
+        compute.unary_transform(x, o, lambda v: -v, n)
+        assert np.array_equal(o[:n], -x) and not o[n]
+    forget_plans()
+    assert blocks == [1, 1, 3]
 
 
 def test_fewer_items_than_the_arrays_have():
