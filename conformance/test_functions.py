@@ -444,6 +444,11 @@ def test_builtins_without_arguments():
     assert static(lambda: (bool(), int(), float(), str(), tuple())) == (False, 0, 0.0, "", ())
 
 
+@clause("FN-6.operator.invert")
+def test_two_names_of_one_function_of_operator():
+    assert result(lambda n: (operator.inv(n), operator.invert(n)), 5) == [-6, -6]
+
+
 @clause("FN-6.operator.is_", "FN-6.operator.is_not")
 def test_operator_is_compares_with_none_alone():
     none = None

@@ -433,13 +433,28 @@ def test_errors_of_helpers_that_several_call():
     "if n > 0:\n    return n\nelse:\n    while True:\n        n = n + 1", "with m():\n    while True:\n        pass",
     "for i in ct.static_iter((1,)):\n    for j in ct.static_iter((1,)):\n        while True:\n            n = n * 2",
     "if True:\n    return n", "while True:\n    if n > 3:\n        return n\n    n = n + 1",
-    "with m(), m():\n    return n", "while True:\n    with m():\n        while True:\n            pass"])
+    "with m(), m():\n    return n", "while True:\n    with m():\n        while True:\n            pass",
+    "with endless():\n    n = n + 1", "with m(), endless():\n    n = n + 1", "with endless(), m():\n    return n",
+    "with endless_at_last():\n    n = 1", "with m():\n    with endless_at_last():\n        n = n + 1"])
 def test_what_control_does_not_reach(before):
     """It is not compiled, so it has no errors; what comes before has."""
     @contextlib.contextmanager
     def m():
         yield 1
 
-    f = body(f"{before}\nx = ct.exp(None)\nreturn x + 'a'", m=m)
+    @contextlib.contextmanager
+    def endless():
+        while True:
+            pass
+        yield
+
+    @contextlib.contextmanager
+    def endless_at_last():
+        yield
+        while True:
+            pass
+
+    names = {"m": m, "endless": endless, "endless_at_last": endless_at_last}
+    f = body(f"{before}\nx = ct.exp(None)\nreturn x + 'a'", **names)
     takes(lambda n: f(n), 1)
-    rejects("TileTypeError", body(f"ct.exp(None)\n{before}\nreturn n", m=m), 1)
+    rejects("TileTypeError", body(f"ct.exp(None)\n{before}\nreturn n", **names), 1)

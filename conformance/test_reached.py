@@ -218,6 +218,7 @@ READS = {
     "an array of Python": ("(lambda: of_python[0])()", "of_python[0] = 8"),
     "an array of objects": ("(lambda: objects[1][0])()", "objects[1][0] = 8"),
     "an object of an array": ("(lambda: objects[1][0])()", "objects[1] = [8]"),
+    "what a caller of methods holds": ("caller({})[0]", "numbers[0] = 8"),
     "a super object": ("parent.of()", "own.number = 8"),
     "a bound class method": ("made()", "Own.count = 8"),
     "a property object": ("showing.fget(own)", "own.slot = 8"),
@@ -303,7 +304,7 @@ weak, thread, variable = weakref.ref(simple), threading.local(), contextvars.Con
 thread.number, thread.numbers, buffer, of_python = 3, [3], bytearray([3]), array_module.array("i", [3])
 objects = np.empty(2, object)
 objects[1] = [3]
-flags = [True, False]
+flags, caller = [True, False], operator.methodcaller("get", "x", numbers)
 parent, made, showing = super(Own, own), Own.of_class, Own.shown
 mixed = ["3", 3.5, b"3", (1, (3,)), 3 + 0j, 0.0, 1, range(4), np.dtype("u2"), np.int8(3), "abc"]
 first = second = [3]

@@ -112,11 +112,9 @@ def _number(builtin: Callable[..., Term], dtype: Any) -> Handler:
 _COMPOSED = "trunc fmod copysign isinf isfinite degrees radians log10 log1p expm1 asin acos atan hypot fma"
 _OPS = "exp exp2 log log2 sin cos tan sinh cosh tanh sqrt floor ceil isnan atan2 pow"
 
-# Names of NumPy for what is above.
-_NUMPY = {"trunc": "trunc", "fmod": "fmod", "copysign": "copysign", "isinf": "isinf", "isfinite": "isfinite",
-          "degrees": "degrees rad2deg", "radians": "radians deg2rad", "log10": "log10", "log1p": "log1p",
-          "expm1": "expm1", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "hypot": "hypot",
-          "atan2": "arctan2", "pow": "power float_power"}
+# Names of NumPy for what is above, where they are others or more.
+_NUMPY = {"degrees": "degrees rad2deg", "radians": "radians deg2rad", "asin": "arcsin", "acos": "arccos",
+          "atan": "arctan", "atan2": "arctan2", "pow": "power float_power"}
 
 
 def _tables() -> tuple[dict[str, Handler], dict[str, Handler], dict[str, Handler]]:
