@@ -85,7 +85,10 @@ def _fold(ufunc: np.ufunc, dtype: DType) -> Callable:
             found = ufunc.reduce(items, 0, storage, None, False, before % modulus if modulus else before)
         else:
             found = ufunc.reduce(items, 0, storage)
-        out[:] = np.asarray(found)  # an item, in place of a line, would refuse what does not fit
+        if out.dtype == storage:
+            out[0] = found
+        else:
+            out[:] = np.asarray(found)  # an item, in place of a line, would refuse what does not fit
 
     def of_floats(items: np.ndarray, initial: tuple[int, ...], out: np.ndarray) -> None:
         found = quietly(ufunc.reduce, items, 0, storage, None, False, start)

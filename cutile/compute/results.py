@@ -29,7 +29,8 @@ class Result(NamedTuple):
     type    of its results
     loops   whether it has a loop, or reads an array, and so cannot stand in ct.reduce or ct.scan
     kernel  IR of a kernel that applies it
-    single  the name of the op of the language that it is, one of _COMMUTATIVE; "" if it is none
+    single  the name of the op of the language that it is, of two items one of _COMMUTATIVE, of one item one of _UNARY;
+            "" if it is none
     picks   "maximum" or "minimum" if it compares two numbers and gives the larger or smaller one; "" if it does not.
             NaN, and equal numbers that differ, may come out otherwise than of that op
     """
@@ -93,11 +94,15 @@ def _result(op: Operator, operands: tuple[ValueType, ...], function: Callable) -
 _COMMUTATIVE = ("add", "mul", "minimum", "maximum", "bitwise_and", "bitwise_or", "bitwise_xor")
 
 
+_UNARY = ("negative", "bitwise_not")
+
+
 def _single(region: Region) -> str:
     n = only_op(region)
     if n is None:
         return ""
-    if n.op.name not in _COMMUTATIVE or n.attrs.get("flush_to_zero") or n.attrs.get("propagate_nan") \
+    names = _COMMUTATIVE if len(region.params) == 2 else _UNARY
+    if n.op.name not in names or n.attrs.get("flush_to_zero") or n.attrs.get("propagate_nan") \
             or n.results[0].type != n.operands[0].type:
         return ""
     return n.op.name if list(n.operands) in (list(region.params), list(region.params)[::-1]) else ""

@@ -57,13 +57,14 @@ def read_roles(how: bytes, readers: tuple[Callable, ...], first: Any, args: tupl
 
 def _read_array(value: Any, key: list, roots: list) -> None:
     cls = type(value)
-    if (read := ON_GPU.get(cls)) is not None and (found := read(value)) is not NotImplemented:
+    if cls is np.ndarray:
+        shape = value.shape
+        key.append(("host", value.dtype, shape, value.strides))
+        roots.append(value if len(shape) == 1 else line_of(value))
+    elif (read := ON_GPU.get(cls)) is not None and (found := read(value)) is not NotImplemented:
         part, root = found
         key.append(part)
         roots.append(root)
-    elif cls is np.ndarray:
-        key.append(("host", value.dtype, value.shape, value.strides))
-        roots.append(value if value.ndim == 1 else line_of(value))
     elif isinstance(value, IteratorBase):
         seen, found = value.signature()
         key.append(seen)

@@ -28,12 +28,12 @@ class ArrayInPlan:
 
 
 class Part:
-    """An argument that is a piece of a root."""
+    """An argument that is a piece of a root. `whole`: in host memory it is the root."""
 
-    __slots__ = ("root", "piece")
+    __slots__ = ("root", "piece", "whole")
 
-    def __init__(self, root: int, piece: Piece | Temporary):
-        self.root, self.piece = root, piece
+    def __init__(self, root: int, piece: Piece | Temporary, whole: bool):
+        self.root, self.piece, self.whole = root, piece, whole
 
 
 class FromRoot:
@@ -133,6 +133,8 @@ class Either:
 
 def _maker(plan: Plan, x: Any) -> Callable[[list], Any]:
     """A function of a call's roots that makes what a template stands for."""
+    if isinstance(x, Part) and x.whole and plan.device is None:
+        return itemgetter(x.root)
     if isinstance(x, Part):
         take, part = x.piece.on_host if plan.device is None else x.piece.on_gpu, x.root
         return lambda roots: take(roots[part])

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import cutile as ct
+from cutile.compute import host_transform
 from cutile.compute.algorithm import Algorithm, is_wide, kernels_for, position
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operators import Operator
@@ -56,6 +57,13 @@ class _Transform(Algorithm):
         *inputs, out, f, n = operands
         if n == 0:
             return
+        ufunc = host_transform.ufunc_of(inputs, out, f) if plan.on_host else None
+        if ufunc is None:
+            return self._launches(plan, inputs, out, f, n)
+        plan.either(host_transform.calling(ufunc), [it.state(n) for it in (*inputs, out)],
+                    lambda: self._launches(plan, inputs, out, f, n))
+
+    def _launches(self, plan: Plan, inputs: Sequence[IteratorBase], out: IteratorBase, f: Operator, n: int) -> None:
         wide = is_wide(n, *inputs, out)
         kernel = kernels_for(("transform", *(i.kind for i in inputs), out.kind, f.key, wide), _kernel, tuple(inputs),
                              out, f, wide)

@@ -1,0 +1,87 @@
+"""Transforms in host memory by one call of NumPy: beside the kernels that transform what iterators give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cutile import compute
+from cutile.compute import OpKind, steps
+from cutile.compute.operators import operator
+from cutile.compute.results import result_of
+from cutile.compute.value_types import value_type
+from tests.compute.checks import forget_plans
+
+DTYPES = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+ONE = [OpKind.NEGATE, OpKind.BIT_NOT, lambda v: -v]
+TWO = [OpKind.PLUS, OpKind.MULTIPLIES, OpKind.MINIMUM, OpKind.MAXIMUM, OpKind.BIT_AND, OpKind.BIT_OR, OpKind.BIT_XOR,
+       lambda a, b: b + a, lambda a, b: a if a > b else b]
+OTHERS = [OpKind.MINUS, lambda a, b: a + b + 1, lambda a, b: a + a, lambda a, b: b]  # which kernels compute
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """The launches of kernels."""
+    forget_plans()
+    found, run = [], steps.Step.run
+    monkeypatch.setattr(steps.Step, "run", lambda self, *args: found.append(self) or run(self, *args))
+    yield found
+    forget_plans()
+
+
+def integers(dtype: str, n: int) -> tuple[np.ndarray, np.ndarray]:
+    rng, info = np.random.default_rng(n), np.iinfo(dtype)
+    a, b = (rng.integers(info.min, info.max, n, dtype, endpoint=True) for _ in range(2))
+    a[:2], b[:2] = info.min, (info.min, info.max)
+    return a, b
+
+
+def call(op, a, b, out, n):
+    if b is None:
+        compute.unary_transform(a, out, op, n)
+    else:
+        compute.binary_transform(a, b, out, op, n)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("op", "two"), [(op, False) for op in ONE] + [(op, True) for op in (*TWO, *OTHERS)])
+def test_integers_wrap_as_in_kernels(op, two, dtype, ran):
+    a, b = integers(dtype, 1001)
+    b = b if two else None
+    right, out = np.zeros(1001, dtype), np.full(1003, 7, dtype)
+    call(op, compute.TransformIterator(a, lambda v: v), b, right, 1001)
+    assert ran
+    strided, place = np.repeat(a, 3)[::3], a.copy()
+    for source, target in ((a, out[1:-1]), (strided, out[1:-1]), (a, out[-2:0:-1]), (place, place)):
+        ran.clear()
+        call(op, source, b, target, 1001)
+        assert target.tobytes() == right.tobytes() and bool(ran) == (op in OTHERS)
+    assert out[0] == out[-1] == 7
+    out[:] = 7
+    call(op, a, b, out, 5)
+    assert out[:5].tobytes() == right[:5].tobytes() and (out[5:] == 7).all()
+
+
+def test_what_kernels_transform(ran, monkeypatch):
+    """Other dtypes of results, floats, truth values; and launches that are checked, by the plan that a call has."""
+    x, out = np.arange(-50, 50, dtype=np.int8), np.zeros(100, np.int8)
+    for source, target in ((x, np.zeros(100, np.int16)), (x.astype(np.float32), np.zeros(100, np.float32)),
+                           (x > 0, np.zeros(100, bool)), (compute.ReverseIterator(x), out)):
+        ran.clear()
+        compute.unary_transform(source, target, OpKind.BIT_NOT if target.dtype == bool else OpKind.NEGATE, 100)
+        assert ran
+    for setting, launches in ((None, False), ("bounds", True), (None, False)):
+        if setting is None:
+            monkeypatch.delenv("CUTILE_SANITIZE", raising=False)
+        else:
+            monkeypatch.setenv("CUTILE_SANITIZE", setting)
+        ran.clear()
+        compute.unary_transform(x, out, OpKind.NEGATE, 100)
+        assert out.tolist() == (-x).tolist() and bool(ran) == launches
+
+
+def test_the_op_of_one_item():
+    t = value_type(np.dtype(np.int32))
+    for op, name in ((OpKind.NEGATE, "negative"), (OpKind.BIT_NOT, "bitwise_not"), (lambda v: ~v, "bitwise_not"),
+                     (lambda v: v, ""), (lambda v: v * 2, ""), (lambda v: ~-v, ""), (abs, "")):
+        assert result_of(operator(op), t).single == name
