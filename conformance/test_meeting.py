@@ -3,6 +3,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import math
 import types
 
@@ -268,6 +269,11 @@ def test_functions_of_python_with_equal_code():
             return x * k + y * 10 + z
         return f
 
+    def plain(k):
+        return lambda x: x * k + 1
+
+    first, then = plain(2), plain(5)
+    assert result(lambda n: (first(n), then(n), first(n), then(n + 1)), 7) == [15, 36, 15, 41]
     one, two, three = made(1, 2), made(3, 2), made(1, 5)
     spaces = [module("def f(x): return x + LOCAL\n", LOCAL=k) for k in (100, 200)]
     four, five = spaces[0]["f"], spaces[1]["f"]
@@ -389,6 +395,21 @@ def second(a, b=2):
     return b
 
 
+def around(f):
+    @functools.wraps(f)
+    def run(a, b):
+        return b
+    return run
+
+
+wrapped = around(second)
+
+
+@contextlib.contextmanager
+def ignoring(a, b):
+    yield b
+
+
 def both(a, *rest, **more):
     return rest[0] if "c" not in more else 7
 
@@ -404,8 +425,16 @@ def test_arguments_of_two_types_that_functions_do_not_use():
                 (lambda a, b: b)(1 if n > 0 else 1.5, n), Numbers(n).pi)
 
     assert result(f, 5) == [2, 5, 5, 7, 3, 5, 5, 5]
-    for g in (lambda n: second(2, 1 if n > 0 else 1.5) + 1, lambda n: both(1, 1 if n > 0 else "a") + 1,
-              lambda n: ct.add(1, 1 if n > 0 else 1.5), lambda n: Numbers(1 if n > 0 else None).pi + 1):
+
+    def through_others(n):
+        x = wrapped(1 if n > 0 else 1.5, n)
+        with ignoring(1 if n > 0 else None, n + 1) as y:
+            return x, y
+
+    assert result(through_others, 5) == [5, 6]
+    for g in (lambda n: wrapped(2, 1 if n > 0 else 1.5) + 1, lambda n: second(2, 1 if n > 0 else 1.5) + 1,
+              lambda n: both(1, 1 if n > 0 else "a") + 1, lambda n: ct.add(1, 1 if n > 0 else 1.5),
+              lambda n: Numbers(1 if n > 0 else None).pi + 1):
         rejects("TileTypeError", g, 1)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from cutile.front.advice import call_of, hint
 from cutile.front.foreign_names import CAUTIONS, OTHER_MEANINGS
 from cutile.front.python_objects import declaration
-from cutile.front.static_names import KEYWORDS
 from cutile.ir.terms import Bound, Closure, Static, Term
 
 
@@ -24,8 +23,7 @@ def inlines(func: Term) -> bool:
         case Static(obj):
             space = declaration(obj)
             fn = obj if space is None else space.fn
-            return isinstance(fn, types.FunctionType) and root_package(fn) != "contextlib" and not of_the_host(fn) and (
-                not hasattr(fn, "__wrapped__") and fn not in KEYWORDS.values())
+            return isinstance(fn, types.FunctionType) and root_package(fn) != "contextlib" and not of_the_host(fn)
     return False
 
 
