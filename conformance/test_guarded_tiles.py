@@ -47,13 +47,15 @@ CONDITIONS = {
     "choice": lambda i, n: (i < n if i > 1 else False),
     "other choice": lambda i, n: (True if i > 2 else i == 0),
     "wrapping": lambda i, n: i + 2147483646 < 2147483647,
+    "more than a negative": lambda i, n: -7 < i - 9,
     "wrapping down": lambda i, n: i < i - 2147483647 - 9,
     "remainder": lambda i, n: i % 2 < 1,
     "always": lambda i, n: i >= 0,
 }
 #: the index of the tile
 INDICES = {"i": lambda i, n: i, "from the end": lambda i, n: n - 1 - i, "from three": lambda i, n: 3 - i,
-           "before": lambda i, n: i - 1, "next": lambda i, n: i + 1, "twice": lambda i, n: 2 * i}
+           "before": lambda i, n: i - 1, "next": lambda i, n: i + 1, "twice": lambda i, n: 2 * i,
+           "far before": lambda i, n: i - 4}
 
 
 def behind_a_branch(x, y, i, holds, at):

@@ -164,7 +164,8 @@ def test_dividends_that_are_divided_by_little(name):
 
 
 @clause("ARITH-4.float")
-@pytest.mark.parametrize("exponents", [range(16, 50), range(-54, -36)], ids=["large", "small"])
+@pytest.mark.parametrize("exponents", [range(16, 50), range(-54, -36), range(-8, 8)],
+                         ids=["large", "small", "middle"])
 @pytest.mark.parametrize("name", DIVISORS)
 def test_divisors(name, exponents):
     by = DIVISORS[name]
@@ -202,6 +203,7 @@ def test_dividends_of_integers(source, bound):
     compare(lambda t, c: (t * c, ct.full((1, 1), 0.3, F32)), source, range(40, 84))
     compare(lambda t, c: (t, (largest(t) if bound == "largest" else total(t)) * c), source, range(-50, -4))
     compare(lambda t, c: (t, by(t, c)), source, range(-50, -4))
+    compare(lambda t, c: (t, largest(t) + c), source, range(-4, 4))
 
 
 @clause("ARITH-4.float")
@@ -238,10 +240,10 @@ def test_what_becomes_of_quotients(name):
     @ct.kernel
     def k(x, s, y):
         b = ct.bid(0)
-        t = ct.load(x, (b, 0), (1, COLUMNS))
-        d = total(abs(t))
-        ct.store(s, (b, 0), d)
         for j, c in ct.static_iter(tuple(enumerate(scales))):
+            t = ct.load(x, (b, 0), (1, COLUMNS))  # anew, so that each quotient has one use
+            d = total(abs(t))
+            ct.store(s, (b, 0), d)
             ct.store(y, (b, j, 0), then(t / d, c).astype(F32).reshape((1, 1, COLUMNS)))
 
     @ct.kernel
