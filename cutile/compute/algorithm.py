@@ -37,6 +37,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from cutile._support.lru import LruDict
+from cutile.compute.arrays import KINDS, reading
 from cutile.compute.initial import FromMemory, Initial
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.values import INT64
@@ -179,44 +180,71 @@ class Algorithm:
         """A call of the object: run the plan for its arguments, and give the bytes of temporary storage. With
         `temp_storage=None` only that.
         """
-        key, roots = self._read(self.options, args)
-        plan = self._found.get(key)
-        if plan is None:
-            plan, roots = self._plan(key, args, roots)
-        plan.used = True
         if temp_storage is None:
+            key, roots = self._read(self.options, args)
+            plan = self._found.get(key) or self._plan(key, args, roots)[0]
+            plan.used = True
             plan.check_stream(stream)
-        else:
+            return plan.nbytes
+        plan, key, roots = self._run_in_c(self.options, self._found, temp_storage, stream, args)
+        if roots is not None:
+            if plan is None:
+                plan, roots = self._plan(key, args, roots)
+            plan.used = True
             plan.run(args, roots, temp_storage, stream)
         return plan.nbytes
 
     def run_here(self, stream: Any, *args: Any) -> None:
         """A call without temporary storage from outside."""
-        key, roots = self._read(self.options, args)
-        plan = self._found.get(key)
-        if plan is None:
-            plan, roots = self._plan(key, args, roots)
-        plan.used = True
-        plan.run_once(args, roots, stream)
+        plan, key, roots = self._run_in_c(self.options, self._found, None, stream, args)
+        if roots is not None:
+            if plan is None:
+                plan, roots = self._plan(key, args, roots)
+            plan.used = True
+            plan.run_once(args, roots, stream)
 
     @classmethod
     def once(cls, options: tuple, stream: Any, *args: Any) -> None:
         """A one-shot call: as that of an object made for its arguments."""
-        key, roots = cls._read(options, args)
-        plan = cls.plans.get(key)
-        if plan is None:
-            plan, roots = cls(options)._plan(key, args, roots)
-        plan.used = True
-        plan.run_once(args, roots, stream)
+        plan, key, roots = cls._run_in_c(options, cls.plans, None, stream, args)
+        if roots is not None:
+            if plan is None:
+                plan, roots = cls(options)._plan(key, args, roots)
+            plan.used = True
+            plan.run_once(args, roots, stream)
+
+    @classmethod
+    def _run_in_c(cls, options: tuple, plans: LruDict[tuple, Plan], storage: Any, stream: Any, args: tuple) -> tuple:
+        """The plan, None, None if the call ran; else the plan, or None if there is none, key and roots."""
+        found, c = None, reading()
+        if c is not None:
+            found = c.call_algorithm(KINDS, cls._in_c, cls._readers, options, args, plans, storage, stream)
+            if type(found) is Plan:
+                return found, None, None
+        if found is None:
+            key, roots = cls._read(options, args)
+        else:
+            key, roots, done, plan = found
+            if done:
+                plan.go_on(done, roots, stream, storage is None)
+                return plan, None, None
+            key = cls._finished(key, roots)
+        return plans.get(key), key, roots
 
     # -------------------------------------------------------------- plans
 
     @classmethod
     def _read(cls, options: tuple, args: tuple) -> tuple[tuple | None, list]:
         try:
-            return read_roles(cls._in_c, cls._readers, options, args)
+            key, roots = read_roles(cls._in_c, cls._readers, options, args)
         except Exception:  # `_plan` says what is wrong
             return None, []
+        return cls._finished(key, roots), roots
+
+    @classmethod
+    def _finished(cls, key: tuple, roots: list) -> tuple:
+        """A key with what else plans depend on, for arrays like those among the roots."""
+        return key
 
     def _plan(self, key: tuple | None, args: tuple, roots: list) -> tuple[Plan, list]:
         """The plan for arguments that this object has not met, and their roots."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from itertools import count
 from math import prod
 from typing import Any, NamedTuple
 
@@ -11,28 +11,46 @@ import numpy as np
 from cutile.compute.complex_numbers import fields_of
 from cutile.compute.value_types import COMPLEX, Number, ValueType, storage, value_type
 from cutile.dtypes import DType, info, int32, int64
+from cutile.runtime import launch_cache
 from cutile.runtime.array_ref import ArrayRef, ref_of
-from cutile.runtime.arrays import NoArrayError, read_torch
-from cutile.runtime.launch_cache import reader_on_gpu
-from cutile.runtime.launch_key import READERS, find_reader
+from cutile.runtime.arrays import NoArrayError, read_cupy, read_torch
+from cutile.runtime.launch_key import find_reader
 from cutile.types import ArrayType
 
 NOWHERE = 1 << 20  # the address of arrays that stand for others
 
 
-ON_GPU: dict[type, Callable[[Any], Any] | None] = {}  # C code that reads tensors in GPU memory, by their class
-KINDS: dict[type, int] = {}  # how it reads them
+KINDS: dict[Any, int] = {}  # how C code reads arrays in GPU memory, by their class; and numbers of dtypes of CuPy
+_LEFT: set[type] = set()  # classes of known libraries that it does not read
+_numbers = count()
 
 
 def read_in_c(value: Any) -> None:
-    """Have C code read tensors of the class of `value` from now on, if it can."""
-    cls = type(value)
-    if find_reader(cls) is read_torch:
-        ON_GPU[cls], kind = reader_on_gpu(value)
-        if kind is not None:
-            KINDS[cls] = kind
-    elif cls in READERS:  # other libraries that are known
-        ON_GPU[cls] = None
+    """Have C code read arrays of the class of `value` from now on, with its dtype, if it can."""
+    cls, reader = type(value), find_reader(type(value))
+    if cls in _LEFT or reader not in (read_torch, read_cupy):
+        return
+    if (kind := KINDS.get(cls) or launch_cache.kind_on_gpu(value)) is None:
+        _LEFT.add(cls)
+        return
+    if reader is read_cupy:
+        KINDS.setdefault(value.dtype, next(_numbers))
+    KINDS[cls] = kind
+
+
+def reading() -> Any:
+    """The module of C code, where it reads arrays of some class; else None."""
+    return launch_cache.extension() if KINDS else None
+
+
+def on_gpu(value: Any) -> Any:
+    """What C code reads of an array in GPU memory: bytes that launches depend on, and the address. None if it does not
+    read it.
+    """
+    if type(value) not in KINDS or (c := reading()) is None:
+        return None
+    found = c.array_on_gpu(KINDS, value)
+    return None if found is NotImplemented else found
 
 
 class Held:

@@ -1,8 +1,10 @@
 """What select, three_way_partition and unique_by_key share: items with a flag move to the front, in their order.
 
 An algorithm says by a `Split` which flags an item has, and where an item goes when it is known how many items with a
-flag stand before it. Three launches count the flags of groups of tiles, add the counts up, and move the items. Of fewer
-than MANY items in GPU memory, where a launch takes longer than what it does, one does all (`look_back.py`).
+flag stand before it. Three launches count the flags of groups of tiles, add the counts up, and move the items. In GPU
+memory, where a launch of few items takes longer than what it does, each block adds up the counts before its own itself
+where there are fewer than MANY items, so that two launches do; and of at most ONCE items it counts the flags before its
+own, too, in the only launch. Operators that capture arrays may update them, and so see each item once (`look_back.py`).
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +15,7 @@ from cutile.compute.algorithm import is_wide, kernels_for, position
 from cutile.compute.blocks import put_one
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ARRAYS
-from cutile.compute.look_back import TILE, with_one_launch
+from cutile.compute.look_back import TILE, looking_at_items_once
 from cutile.compute.overlaps import check_apart
 from cutile.compute.places import Room, check_places
 from cutile.compute.plans import Plan
@@ -22,7 +24,10 @@ from cutile.compute.splits import Split, Work, check_counter, ranked, total
 from cutile.compute.value_types import Number
 
 HOST_TILE = 4096  # items of a tile in host memory
-MANY = 1 << 20  # items, for which blocks in GPU memory wait for others longer than it takes to read items again
+SMALL = 1024  # of one where there are at most ONCE items
+ONCE = 1 << 15  # items, of which a block counts those before its own in less time than a launch takes
+AHEAD = 4096  # of these at a time
+MANY = 1 << 21  # items, of which a block reads the counts of all tiles in more time than a launch takes
 FEW = 1024  # items of a tile where lanes store only items with the flag, if few items of the tile have it
 SPARSE = 512  # where they always do
 GROUP = 16  # tiles that a block counts
@@ -32,6 +37,33 @@ COUNTS = 4096  # of groups that are added up at a time
 
 
 # ------------------------------------------------------------------ kernels
+
+
+def _in_one_launch(split: Split, source: Any, target: Any, counter: IteratorBase, wide: bool) -> Any:
+    """A kernel of which each block counts the flags of all items before its tile, and moves the flagged ones of the
+    tile. The last one stores the counts.
+    """
+    writer, many = counter.writer(), split.counts
+
+    @ct.kernel
+    def compact(items: source, out: target, totals: counter.annotation(False), n: position(wide),
+                size: ct.Constant[int], ahead: ct.Constant[int], whole: ct.Constant[bool]):
+        i = ct.bid(0)
+        place, before = Place(i, size, n, whole), ct.astype(i, n.dtype) * size
+        values, flags = split.flags(items, place)
+        found = tuple(ct.int32(0) for _ in ct.static_iter(range(many)))
+        for j in range(ct.astype(ct.cdiv(before, ahead), ct.int32)):
+            _, some = split.flags(items, Place(j, ahead, before, False))
+            found = tuple(found[k] + total(some[k], ct.int32) for k in ct.static_iter(range(many)))
+        ranks = ()
+        for k in ct.static_iter(range(many)):
+            prefix = ct.astype(found[k], n.dtype)
+            ranks = ranks + (ranked(flags[k], n.dtype) + prefix,)
+            if i == ct.num_blocks(0) - 1:
+                put_one(writer, totals, k, Number(ct.int64), ct.astype(prefix + total(flags[k], n.dtype), ct.int64))
+        split.put(items, out, place, values, flags, ranks)
+
+    return compact
 
 
 def _counted(split: Split, source: Any, wide: bool) -> Any:
@@ -82,20 +114,28 @@ def _added_up(many: int, counter: IteratorBase, wide: bool) -> Any:
     return add_up
 
 
-def _moved(split: Split, source: Any, target: Any, wide: bool) -> Any:
-    """A kernel that moves the flagged items of each tile, of which it is known how many stand before it."""
-    many = split.counts
+def _moved(split: Split, source: Any, target: Any, counter: IteratorBase, wide: bool, every: int) -> Any:
+    """A kernel that moves the flagged items of each tile. `counts`: how many stand before each group of tiles; or,
+    unless `every` is 0, how many each tile has, of at most `every` tiles, and the last block stores their sum.
+    """
+    writer, many = counter.writer(), split.counts
 
-    @ct.kernel(occupancy=16 if split.sparse else None)
+    @ct.kernel(occupancy=16 if split.sparse and not every else None)
     def move(items: source, out: target, counts: tuple[(ARRAYS[wide],) * many], within: tuple[(ARRAYS[wide],) * many],
-             begin: int, n: position(wide), size: ct.Constant[int], group: ct.Constant[int], whole: ct.Constant[bool],
-             width: ct.Constant[int]):
+             totals: counter.annotation(False) if every else tuple[()], begin: int, n: position(wide),
+             size: ct.Constant[int], group: ct.Constant[int], whole: ct.Constant[bool], width: ct.Constant[int]):
         i = ct.bid(0) + begin
         place = Place(i, size, n, whole)
         values, flags = split.flags(items, place)
         before, here = (), ()
         for k in ct.static_iter(range(many)):
-            prefix = ct.astype(ct.load(counts[k], (i // group,), (1,)).item(), n.dtype)
+            if every:
+                some = ct.load(counts[k], (0,), (every,), padding_mode=ct.PaddingMode.ZERO)
+                prefix = ct.astype(ct.sum(ct.where(ct.arange(every, dtype=ct.int32) < i, some, 0)), n.dtype)
+                if i == ct.num_blocks(0) - 1:
+                    put_one(writer, totals, k, Number(ct.int64), ct.astype(ct.sum(some), ct.int64))
+            else:
+                prefix = ct.astype(ct.load(counts[k], (i // group,), (1,)).item(), n.dtype)
             if group > 1:
                 word = ct.load(within[k], (i,), (1,)).item()
                 prefix, here = prefix + (word >> BITS), here + (word & ct.static_eval((1 << BITS) - 1),)
@@ -153,11 +193,49 @@ def compact(plan: Plan, key: tuple, split: Split, items: dict[str, IteratorBase]
     wide = is_wide(n, *sources, *outs.values())
     work = Work(plan, (*key, *(it.kind for it in (*sources, *outs.values(), counter)), wide), split, sources, outs,
                  counter, n, wide)
-    (_with_three_launches if plan.on_host or n >= MANY else with_one_launch)(work)
+    _way(work)(work)
+
+
+def _way(work: Work) -> Callable[[Work], None]:
+    """How the items are moved."""
+    if work.plan.on_host:
+        return _with_three_launches
+    if work.plan.captures:
+        return looking_at_items_once
+    if work.n <= ONCE and not work.split.loops:
+        return _with_one_launch
+    return _with_two_launches if work.n < MANY else _with_three_launches
+
+
+def _with_one_launch(work: Work) -> None:
+    plan, n = work.plan, work.n
+    kernel = kernels_for(("in one launch", *work.key), _in_one_launch, work.split, *work.annotations(), work.counter,
+                         work.wide)
+    plan.launch(-(-n // SMALL), kernel, *work.states(), work.counter.state(work.split.counts), n, SMALL, AHEAD,
+                n % SMALL == 0)
+
+
+def _counting(work: Work) -> Any:
+    return kernels_for(("count", *work.key), _counted, work.split, work.annotations()[0], work.wide)
+
+
+def _moving(work: Work, every: int) -> Any:
+    return kernels_for(("move", *work.key, every), _moved, work.split, *work.annotations(), work.counter, work.wide,
+                       every)
+
+
+def _with_two_launches(work: Work) -> None:
+    plan, n, many, whole = work.plan, work.n, work.split.counts, work.n % TILE == 0
+    tiles = -(-n // TILE)
+    every = 1 << (max(MANY // TILE, tiles) - 1).bit_length()  # one number, and so one kernel, for all numbers of items
+    counts, within = (tuple(plan.array(k, ct.int32) for _ in range(many)) for k in (tiles, 1))
+    plan.launch(tiles, _counting(work), work.states()[0], counts, within, 0, n, TILE, 1, whole)
+    plan.launch(tiles, _moving(work, every), *work.states(), counts, within, work.counter.state(many), 0, n, TILE, 1,
+                whole, 1)
 
 
 def _with_three_launches(work: Work) -> None:
-    plan, n, many, (source, target) = work.plan, work.n, work.split.counts, work.annotations()
+    plan, n, many = work.plan, work.n, work.split.counts
     group = 1 if plan.on_host or n < GROUPED else GROUP
     width = _width(work) if group > 1 else 1
     lanes = SPARSE if work.split.sparse else FEW
@@ -173,7 +251,7 @@ def _with_three_launches(work: Work) -> None:
     counts = tuple(plan.array(-(-tiles // group), dtype) for _ in range(many))
     within = tuple(plan.array(tiles if group > 1 else 1, ct.int32) for _ in range(many))
     sums = tuple(plan.array(1, dtype) for _ in range(many))
-    kernel = kernels_for(("count", *work.key), _counted, work.split, source, work.wide)
+    kernel = _counting(work)
     for blocks, begin, whole in parts(full // group, -(-tiles // group)):
         plan.launch(blocks, kernel, work.states()[0], counts, within, begin, n, tile, group, whole)
     kernel = kernels_for(("add up", many, work.counter.kind, work.wide), _added_up, many, work.counter, work.wide)
@@ -181,9 +259,9 @@ def _with_three_launches(work: Work) -> None:
     if plan.on_host:
         room = Room(plan, work.outs, n)
         plan.call(_check_room(room, n, many), *sums, *room.states)
-    kernel = kernels_for(("move", *work.key), _moved, work.split, source, target, work.wide)
+    kernel = _moving(work, 0)
     for blocks, begin, whole in parts(full, tiles):
-        plan.launch(blocks, kernel, *work.states(), counts, within, begin, n, tile, group, whole, width)
+        plan.launch(blocks, kernel, *work.states(), counts, within, (), begin, n, tile, group, whole, width)
 
 
 def _width(work: Work) -> int:

@@ -22,10 +22,11 @@ from cutile import settings
 from cutile.compute.algorithm import WIDE, Algorithm
 from cutile.compute.arrays import NOWHERE
 from cutile.compute.iterators.memory import ArrayIterator
-from cutile.compute.plans import Plan
+from cutile.compute.plans import Plan, is_for_user
 from cutile.compute.value_types import Number, storage
 from cutile.runtime.launch_cache import is_current
 from cutile.runtime.scratch import gpu, stream_handle
+from cutile.tracebacks import for_users
 
 INTEGERS = (ct.int8, ct.int16, ct.int32, ct.int64, ct.uint8, ct.uint16, ct.uint32, ct.uint64)
 NUMBERS = (*INTEGERS, ct.float16, ct.float32, ct.float64)
@@ -219,14 +220,12 @@ class _Array:
     """A line of numbers as cuda.compute takes it, which each call puts to another address."""
 
     def __init__(self, dtype: np.dtype, size: int):
-        self.dtype, self.nbytes, self.pointer, self.size = dtype, size * dtype.itemsize, NOWHERE, size
-
-    def data_ptr(self) -> int:
-        return self.pointer
+        self.dtype, self.nbytes, self.size = dtype, size * dtype.itemsize, size
+        self.data, self.ptr = self, NOWHERE  # they ask an array of CuPy for `data.ptr`, in less time than others
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        return {"shape": (self.size,), "strides": None, "typestr": self.dtype.str, "data": (self.pointer, False),
+        return {"shape": (self.size,), "strides": None, "typestr": self.dtype.str, "data": (self.ptr, False),
                 "version": 3}
 
 
@@ -253,12 +252,19 @@ class _Calls:
         with self._gpu.current():
             run, arrays, scratch, _, given = self._here()
             for array, (root, moved) in zip(arrays[:-1], places, strict=True):
-                array.pointer = roots[root] + moved
+                array.ptr = roots[root] + moved
             self._bytes = run(**given | {"temp_storage": None, "stream": None})
         scratch.nbytes = scratch.size = self._bytes
         return self._bytes
 
     def run(self, roots: list, alignment: int, stream: Any) -> None:
+        self._call(roots, stream)
+
+    def in_c(self, alignment: int) -> Callable[[list, Any], None]:
+        """What C code calls (`run_steps`)."""
+        return self._call
+
+    def _call(self, roots: list, stream: Any) -> None:
         entered = not self._is_current() and self._gpu.enter()
         try:
             try:
@@ -266,16 +272,21 @@ class _Calls:
             except AttributeError:
                 run, arrays, _, queue, given = self._here()
             for array, (root, moved) in zip(arrays, self.places):
-                array.pointer = roots[root] + moved
+                array.ptr = roots[root] + moved
             if stream is None:
                 given["stream"] = None
             else:
                 queue.handle = stream_handle(stream)
                 given["stream"] = queue if queue.handle else None  # which they read in less time
-            run(**given)
+            return run(**given)
+        except Exception as e:
+            if not is_for_user(e):
+                raise
+            error = for_users(e)
         finally:
             if entered:
                 self._gpu.leave()
+        raise error from error.__cause__
 
     def _here(self) -> tuple:
         """What this thread calls; the arrays that it passes, of which the last one is temporary storage, that, and the

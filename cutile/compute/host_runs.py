@@ -16,6 +16,7 @@ from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.discard import DiscardIterator
 from cutile.compute.iterators.memory import ArrayIterator
 from cutile.compute.operators import Operator
+from cutile.compute.overlaps import check_apart
 from cutile.compute.places import Room, check_size
 from cutile.compute.plans import Plan
 from cutile.compute.transform import BinaryTransform
@@ -31,6 +32,7 @@ def keep_first(plan: Plan, keys: IteratorBase, items: IteratorBase, outs: dict[s
     out = _second(outs)
     if not (_can_find(plan, keys, outs, n) and can_move(items, out)):
         return False
+    check_apart(plan, outs, {"d_in_keys": keys, "d_in_items": items}, n)
     _launch(plan, keys, outs, equal, n, move, _source(plan, items, out, n), _target(out))
     return True
 

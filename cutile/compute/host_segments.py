@@ -33,8 +33,8 @@ class InSegments(Algorithm):
     """The base of algorithms whose plans depend on whether launches are checked."""
 
     @classmethod
-    def _read(cls, options: tuple, args: tuple) -> tuple[tuple | None, list]:
-        return super()._read((*options, "checked") if settings.get("SANITIZE") else options, args)
+    def _finished(cls, key: tuple, roots: list) -> tuple:
+        return (*key, "checked") if np.ndarray in map(type, roots) and settings.get("SANITIZE") else key
 
 
 def ufunc_of_segments(op: Operator, t: ValueType) -> np.ufunc | None:

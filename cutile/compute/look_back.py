@@ -1,5 +1,5 @@
-"""Compaction in one launch: a block counts the flags of its tile, and learns from the blocks before it how many those
-have.
+"""Compaction that looks at each item once: a block counts the flags of its tile, and learns from the blocks before it
+how many those have.
 """
 
 from typing import Any
@@ -56,13 +56,13 @@ def clear_words(words, ticket, size: ct.Constant[int]):
         ct.store(ticket, (0,), ct.zeros((1,), ct.int32))
 
 
-def _in_one_launch(split: Split, source: Any, target: Any, counter: IteratorBase, wide: bool) -> Any:
+def _looking_back(split: Split, source: Any, target: Any, counter: IteratorBase, wide: bool) -> Any:
     """A kernel of which each block moves the flagged items of one tile, and the last one stores the counts."""
     writer, many = counter.writer(), split.counts
 
     @ct.kernel
-    def compact(items: source, out: target, totals: counter.annotation(False), words: tuple[(ARRAYS[False],) * many],
-                ticket, n: position(wide), size: ct.Constant[int], whole: ct.Constant[bool]):
+    def look_back(items: source, out: target, totals: counter.annotation(False), words: tuple[(ARRAYS[False],) * many],
+                  ticket, n: position(wide), size: ct.Constant[int], whole: ct.Constant[bool]):
         i = ct.atomic_add(ticket, 0, 1, memory_order=ct.MemoryOrder.RELAXED)  # in the order in which blocks begin
         place = Place(i, size, n, whole)
         values, flags = split.flags(items, place)
@@ -75,17 +75,17 @@ def _in_one_launch(split: Split, source: Any, target: Any, counter: IteratorBase
                 put_one(writer, totals, k, Number(ct.int64), prefix + count)
         split.put(items, out, place, values, flags, ranks)
 
-    return compact
+    return look_back
 
 
-def with_one_launch(work: Work) -> None:
+def looking_at_items_once(work: Work) -> None:
     plan, n, many = work.plan, work.n, work.split.counts
     tiles = -(-n // TILE)
     words = tuple(plan.array(tiles + AT_ONCE, ct.int64) for _ in range(many))
     ticket = plan.array(1, ct.int32)
     for array in words:
         plan.launch(-(-(tiles + AT_ONCE) // TILE), clear_words, array, ticket, TILE)
-    kernel = kernels_for(("in one launch", *work.key), _in_one_launch, work.split, *work.annotations(), work.counter,
+    kernel = kernels_for(("looking back", *work.key), _looking_back, work.split, *work.annotations(), work.counter,
                          work.wide)
     plan.launch(tiles, kernel, *work.states(), work.counter.state(many), words, ticket, n, TILE,
                 n % TILE == 0)

@@ -75,7 +75,7 @@ class OperatorMeaning:
 
 _RECENT: LruDict[tuple, tuple[Operator, list]] = LruDict(1000)  # by `glance`, each with what it knows by identity
 _OPERATORS: weakref.WeakValueDictionary[tuple, Operator] = weakref.WeakValueDictionary()  # by key
-_KINDS = {kind.value: Operator(f, False) for kind, f in FUNCTIONS.items()}
+KNOWN = {kind.value: Operator(f, False) for kind, f in FUNCTIONS.items()}
 _lock = Lock()
 
 
@@ -97,7 +97,7 @@ def operator(op: Any, argument: str = "op", arrays: dict[int, Any] | None = None
     if cls is Operator:
         return op
     if cls is OpKind:
-        if (known := _KINDS.get(op._value_)) is None:  # the hash of an enum is that of its name, computed in Python
+        if (known := KNOWN.get(op._value_)) is None:  # the hash of an enum is that of its name, computed in Python
             raise ValueError(f"argument `{argument}`: OpKind.{op.name} is no operator of its own; pass the function")
         return known
     if isinstance(op, RawOp):

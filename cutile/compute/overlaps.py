@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from math import gcd
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -81,6 +82,13 @@ class Apart:
     def __init__(self, pairs: list[tuple], how: str):
         self._pairs, self._how = pairs, how
 
+    def in_c(self, alignment: int) -> bytes | None:
+        """The pairs as C code takes them (`run_steps`); None where it cannot, as with numbers of more than 64 bits."""
+        try:
+            return b"".join(_PAIR.pack(*numbers) for _, _, *numbers in self._pairs)
+        except struct.error:
+            return None
+
     def run(self, roots: list, alignment: int, stream: Any) -> None:
         for one, other, i, j, alike, moved, low, high, step, item, last in self._pairs:
             a, b = roots[i], roots[j]
@@ -93,6 +101,9 @@ class Apart:
 
 def _address(a: np.ndarray) -> int:
     return a.__array_interface__["data"][0]
+
+
+_PAIR = struct.Struct("9q")
 
 
 class Alike:

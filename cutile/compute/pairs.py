@@ -266,6 +266,11 @@ def check_sizes(plan: Plan, n: int, source: Items, target: Items) -> None:
         check_items(plan, "num_items", n, **items.named(side))
 
 
+def in_arrays(in_keys: Any, in_values: Any) -> bool:
+    """Whether neither is a DoubleBuffer."""
+    return not isinstance(in_keys, DoubleBuffer) and not isinstance(in_values, DoubleBuffer)
+
+
 def given_once(in_keys: Any, out_keys: Any, in_values: Any, out_values: Any) -> tuple[tuple, tuple[DoubleBuffer, ...]]:
     """Inputs and outputs of keys and values, with both buffers of a DoubleBuffer as input and output; and the
     DoubleBuffers. ValueError if keys are in one and values are not, or there are outputs besides.

@@ -8,17 +8,18 @@ of its operands (`iterators/base.py`); the last root is temporary storage.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from cutile import settings
 from cutile._support import trace
 from cutile._support.lru import LruDict
-from cutile.compute.arrays import NOWHERE, ON_GPU, DeviceArray, Held, Piece, Temporary
+from cutile.compute.arrays import NOWHERE, DeviceArray, Held, Piece, Temporary, on_gpu, read_in_c
 from cutile.compute.captured import Capturing
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import Stored
@@ -29,15 +30,32 @@ from cutile.compute.value_types import Number, ValueType
 from cutile.dtypes import DType, info, uint8
 from cutile.errors import TileError, TileSanitizerError, is_refusal
 from cutile.front.context import Hidden
-from cutile.runtime import ahead
+from cutile.runtime import ahead, autograd, launch_cache
 from cutile.runtime.array_ref import GPU, ref_of
 from cutile.runtime.autograd import Written, before_writing
 from cutile.runtime.launch_key import find_reader
 from cutile.runtime.launch_plan import check_on_host
-from cutile.runtime.scratch import Scratch, stream_handle
+from cutile.runtime.scratch import Scratch, for_c, stream_handle, stream_readers
 from cutile.tracebacks import for_users
 
 ALIGNMENT = 256  # of the arrays in temporary storage, and of temporary storage on a GPU
+
+F = TypeVar("F", bound=Callable)
+
+
+def told_to_users(function: F) -> F:
+    """A function whose errors of kernels show the user's frames only."""
+    @functools.wraps(function)
+    def running(*args):
+        try:
+            return function(*args)
+        except Exception as e:
+            if not is_for_user(e):
+                raise
+            error = for_users(e)
+        raise error from error.__cause__
+
+    return running  # type: ignore[return-value]
 
 
 class Plan:
@@ -64,7 +82,9 @@ class Plan:
         self._hidden, self._captured = tuple(captured), tuple(captured.values())
         self._used, self._largest = 0, 1
         self._compiled = self.device is None  # whether the launches need no more code
-        self._large_enough: Any = None  # the part of a key of temporary storage that was checked last
+        self._ready: dict[int, tuple] = {}  # the first steps as C code runs them, by the alignment of temporary storage
+        self.for_c: tuple | None = None  # all of them, as `call_algorithm` in runtime/_launcher.c takes them
+        self.large_enough: Any = None  # the part of a key of temporary storage that was checked last
         self.used = False  # see LruDict
 
     # -------------------------------------------------------------- for algorithms
@@ -73,6 +93,11 @@ class Plan:
     def on_host(self) -> bool:
         """Whether kernels run in host memory, where other sizes of tiles take less time."""
         return self.device is None
+
+    @property
+    def captures(self) -> bool:
+        """Whether operators capture arrays, which they may update."""
+        return bool(self._hidden)
 
     def array(self, size: int, dtype: DType) -> Temporary:
         """An array in temporary storage."""
@@ -178,6 +203,7 @@ class Plan:
         written = [(i, name) for i, name in enumerate(names) if name in outputs and self._steps]
         self._written = tuple(Written((i,), name) for i, name in written if isinstance(args[i], tensor))
         self._written_through = tuple((i, name) for i, name in written if isinstance(args[i], IteratorBase))
+        self._tells = bool(self._written or self._written_through)
         del self._positions, self._slots, self._captured, self.storage
 
     def check_stream(self, stream: Any) -> None:
@@ -188,53 +214,90 @@ class Plan:
             else:
                 stream_handle(stream)
 
+    @told_to_users
     def run(self, args: tuple, roots: list, storage: Any, stream: Any) -> None:
         """Run it. `storage`: the user's temporary storage; ValueError if it is too small or misaligned. The list of
         roots gets it.
         """
-        try:
-            roots.append(self._checked(storage))
-            return self._run(args, roots, stream)
-        except Exception as e:
-            if not _is_for_user(e):
-                raise
-            error = for_users(e)
-        raise error from error.__cause__
+        found = on_gpu(storage)
+        known = found is not None and found[0] == self.large_enough and not found[1] % self._largest
+        roots.append(found[1] if known else self._checked(storage))
+        self._run(args, roots, stream)
 
+    @told_to_users
     def run_once(self, args: tuple, roots: list, stream: Any) -> None:
         """Run it with temporary storage of its own, which the list of roots gets."""
-        try:
-            if not self._used:
-                roots.append(0)
-                return self._run(args, roots, stream)
-            if self.device is None:
-                roots.append(np.empty(self.nbytes, np.uint8))
-                return self._run(args, roots, stream)
-            with Scratch(self.device, self.nbytes, stream) as pointer:
-                roots.append(pointer)
-                return self._run(args, roots, stream)
-        except Exception as e:
-            if not _is_for_user(e):
-                raise
-            error = for_users(e)
-        raise error from error.__cause__
+        if not self._used:
+            roots.append(0)
+            return self._run(args, roots, stream)
+        if self.device is None:
+            roots.append(np.empty(self.nbytes, np.uint8))
+            return self._run(args, roots, stream)
+        with Scratch(self.device, self.nbytes, stream) as pointer:
+            roots.append(pointer)
+            self._run(args, roots, stream)
+
+    @told_to_users
+    def go_on(self, done: int, roots: list, stream: Any, own: bool) -> None:
+        """Run the steps that C code left. `own`: temporary storage, the last of the roots, is not the user's."""
+        if not own or not self._used:
+            return self._run_others(done, roots, stream)
+        with Scratch(self.device, self.nbytes, stream, roots[-1]):
+            self._run_others(done, roots, stream)
 
     def _run(self, args: tuple, roots: list, stream: Any) -> None:
-        if stream is not None and self.device is None:
-            check_on_host(stream)
+        if self._tells:
+            self._tell(args)
+        if self.device is None:
+            if stream is not None:
+                check_on_host(stream)
+            return self._run_steps(0, roots, 0, stream)
+        if not self._compiled:
+            self._compile(roots)
+        ready = self._ready.get(roots[-1] & 15)
+        done = 0 if ready is None else launch_cache.extension().run_steps(ready, roots, stream, b"", self._streams)
+        if done < len(self._steps):
+            self._run_others(done, roots, stream)
+
+    def _tell(self, args: tuple) -> None:
+        """Tell autograd which tensors are about to be written to."""
         if self._written:
             before_writing(self._written, args)
         if self._written_through:
             _tell_torch(self._written_through, args)
-        if not self._compiled:
-            self._compile(roots)
-        alignment = 0 if self.device is None else roots[-1] & 15
-        for step in self._steps:
+
+    def _run_others(self, done: int, roots: list, stream: Any) -> None:
+        """Run the steps on a GPU that C code did not."""
+        alignment = roots[-1] & 15
+        self._run_steps(done, roots, alignment, stream)
+        if alignment not in self._ready or done < len(self._ready[alignment]):
+            self._make_ready(alignment)
+
+    def _run_steps(self, first: int, roots: list, alignment: int, stream: Any) -> None:
+        for step in self._steps[first:]:
             try:
                 step.run(roots, alignment, stream)
             except TileSanitizerError as e:
                 if not _only_in_place(e, roots):
                     raise
+
+    def _make_ready(self, alignment: int) -> None:
+        """Have C code run the first steps of later calls, as many as it can."""
+        ready = []
+        for step in self._steps if launch_cache.extension() is not None else ():
+            if not hasattr(step, "in_c"):
+                break
+            if (found := step.in_c(alignment)) is None:
+                self._ready.pop(alignment, None)
+                self.for_c = None
+                return
+            ready.append(found)
+        if ready:
+            self._streams = stream_readers()
+            self._ready[alignment] = tuple(ready)
+        if not alignment and len(ready) == len(self._steps) > 0 and not self._written_through:
+            memory = for_c(self.device, self.nbytes) if self._used else b""
+            self.for_c = tuple(ready), memory, self._streams, self._largest, autograd.for_c(self._written)
 
     def _compile(self, roots: list) -> None:
         """Compile the launches, several at a time. What a launch would refuse is left to it."""
@@ -252,9 +315,7 @@ class Plan:
             root: Any = storage if whole == 1 else storage.view(np.uint8) if storage.flags.c_contiguous else storage
             contiguous = storage.flags.c_contiguous
         else:
-            part, root = _read_storage(storage)
-            if part == self._large_enough and not root % self._largest:
-                return root
+            part, root = on_gpu(storage) or _read_slowly(storage)
             if isinstance(root, np.ndarray):
                 return self._checked(root.reshape(-1))
             have, contiguous, device = _known.get(part) or _bytes_there(storage, part)
@@ -270,7 +331,7 @@ class Plan:
             raise TypeError(f"argument `temp_storage` is in {_memory(device)}, and the arrays are in "
                             f"{_memory(self.device)}")
         if device is not None:
-            self._large_enough = part
+            self.large_enough = part
         return root
 
 
@@ -290,14 +351,8 @@ def _memory(device: int | None) -> str:
 _known: LruDict[Any, tuple[int, bool, int]] = LruDict(1000)  # of temporary storage, by its part of a key
 
 
-def _read_storage(storage: Any) -> tuple[Any, Any]:
-    """Its part of a key, and its address or the NumPy array that it is."""
-    if (read := ON_GPU.get(type(storage))) is not None and (found := read(storage)) is not NotImplemented:
-        return found
-    return _read_slowly(storage)
-
-
 def _read_slowly(storage: Any) -> tuple[tuple, Any]:
+    """Of temporary storage its part of a key, and its address or the NumPy array that it is."""
     key: list = []
     values: list = []
     try:
@@ -306,6 +361,8 @@ def _read_slowly(storage: Any) -> tuple[tuple, Any]:
             raise TypeError
     except Exception:
         raise TypeError(f"argument `temp_storage`: expected an array or None, got {type(storage).__name__}") from None
+    if type(values[0]) is int:
+        read_in_c(storage)
     return key[0], values[0]
 
 
@@ -332,6 +389,6 @@ def _only_in_place(e: TileSanitizerError, roots: list) -> bool:
     return not any(layout(a) != layout(b) and np.shares_memory(a, b) for a, b in combinations(arrays, 2))
 
 
-def _is_for_user(e: Exception) -> bool:
+def is_for_user(e: Exception) -> bool:
     """Whether an error shows the user's frames only: that of a kernel."""
     return not settings.get("DEBUG") and (isinstance(e, TileError) or is_refusal(e))

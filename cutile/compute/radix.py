@@ -23,6 +23,7 @@ from cutile.compute.pairs import (
     check_pair,
     check_sizes,
     given_once,
+    in_arrays,
     order_of,
 )
 from cutile.compute.plans import Plan
@@ -44,6 +45,9 @@ class RadixSort(Delegating):
     def __call__(self, temp_storage: Any, d_in_keys: Any, d_out_keys: Any, d_in_values: Any, d_out_values: Any,
                  num_items: int, begin_bit: int | None = None, end_bit: int | None = None, stream: Any = None) -> int:
         """Sort, and give the bytes of temporary storage; with `temp_storage=None` only that."""
+        if not self.options[1] and in_arrays(d_in_keys, d_in_values):
+            return self.run(temp_storage, stream, d_in_keys, d_out_keys, d_in_values, d_out_values,
+                            num_items, begin_bit, end_bit)
         args, buffers = given_once(d_in_keys, d_out_keys, d_in_values, d_out_values)
         if bool(buffers) != self.options[1]:
             made = "a DoubleBuffer" if self.options[1] else "an array"

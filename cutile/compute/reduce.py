@@ -75,7 +75,8 @@ def _total_type(op: Operator, t: ValueType) -> ValueType:
 
 def _kernel(items: IteratorBase, out: IteratorBase, combine: Combined, t: ValueType, first: bool, wide: bool) -> Any:
     """A kernel in which each block combines its tiles, of items that were converted to `t`, into a result of that type.
-    `first`: the result begins with an initial value, in the only block.
+    `first`: the result begins with an initial value, in the only block. `several`, `rest`: whether a block has further
+    tiles, and the last one fewer items than others; code for what is not there takes time to compile.
     """
     reader, writer, totals = items.reader(), out.writer(), combine.type
     initial = constant_reader(t)
@@ -85,16 +86,18 @@ def _kernel(items: IteratorBase, out: IteratorBase, combine: Combined, t: ValueT
 
     @ct.kernel
     def reduce_tiles(source: items.annotation(wide), target: out.annotation(wide), before: ints(t, first),
-                     n: position(wide), size: ct.Constant[int]):
+                     n: position(wide), size: ct.Constant[int], several: ct.Constant[bool], rest: ct.Constant[bool]):
         block, blocks = ct.bid(0), ct.num_blocks(0)
         full = ct.astype(n // size, ct.int32)
         total = tile(source, Place(block, size, n, True))
-        for i in range(block + blocks, full, blocks):
-            total = combine(total, tile(source, Place(i, size, n, True)))
-        if n % size != 0 and block == full % blocks:
-            place = Place(full, size, n, False)
-            more, there = tile(source, place), place.mask()
-            total = totals.select(there, combine(total, more, there), total)
+        if several:
+            for i in range(block + blocks, full, blocks):
+                total = combine(total, tile(source, Place(i, size, n, True)))
+        if rest:
+            if block == full % blocks:
+                place = Place(full, size, n, False)
+                more, there = tile(source, place), place.mask()
+                total = totals.select(there, combine(total, more, there), total)
         result = combine.reduced(total)
         if first:
             result = combine(totals.cast(initial.value(before)), result)
@@ -194,7 +197,8 @@ class Reduce(InSegments):
             wide, first = is_wide(n, items), bool(before)
             key = "reduce", items.kind, out.kind, op.key, t, combine.type, first, wide
             kernel = kernels_for(key, _kernel, items, out, combine, t, first, wide)
-            plan.launch(blocks, kernel, items.state(n), out.state(blocks), before, n, size)
+            plan.launch(blocks, kernel, items.state(n), out.state(blocks), before, n, size, n // size > blocks,
+                        n % size != 0)
 
         if blocks == 1:
             reduce(items, out, before, n, 1, size)

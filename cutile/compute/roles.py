@@ -10,16 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cutile._support.lru import LruDict
-from cutile.compute.arrays import KINDS, ON_GPU, line_of, parts_on_gpu, read_in_c
+from cutile.compute.arrays import KINDS, line_of, on_gpu, parts_on_gpu, read_in_c, reading
 from cutile.compute.captured import capturing
 from cutile.compute.initial import FromMemory, Initial, initial_value
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ArrayIterator, as_input, as_output
 from cutile.compute.iterators.values import bits_of, bits_of_float, bits_of_int, type_of_value
-from cutile.compute.operators import operator
+from cutile.compute.operators import KNOWN, OpKind, operator
 from cutile.compute.value_types import StructValue, ValueType
 from cutile.dtypes import DType
-from cutile.runtime.launch_cache import extension
 from cutile.runtime.launch_key import find_reader
 
 
@@ -40,15 +39,15 @@ class Role(NamedTuple):
     in_c: int = 0
 
 
-ARRAY, INT, NONE = 1, 2, 4  # tensors in GPU memory, ints, None; as runtime/_launcher.h numbers them
+ARRAY, INT, NONE = 1, 2, 4  # arrays in GPU memory, ints, None; as runtime/_launcher.h numbers them
 
 
 def read_roles(how: bytes, readers: tuple[Callable, ...], first: Any, args: tuple) -> tuple[tuple, list]:
     """The key and the roots of a call: `readers` and `how` are the `read` and `in_c` of the role of each argument, and
     `first` is the first item of the key. Whatever a reader raises.
     """
-    if KINDS:  # there are tensors that C code reads
-        return extension().read_roles(KINDS, how, readers, first, args)
+    if (c := reading()) is not None:
+        return c.read_roles(KINDS, how, readers, first, args)
     key, roots = [first], []
     for read, value in zip(readers, args, strict=True):
         read(value, key, roots)
@@ -61,7 +60,7 @@ def _read_array(value: Any, key: list, roots: list) -> None:
         shape = value.shape
         key.append(("host", value.dtype, shape, value.strides))
         roots.append(value if len(shape) == 1 else line_of(value))
-    elif (read := ON_GPU.get(cls)) is not None and (found := read(value)) is not NotImplemented:
+    elif (found := on_gpu(value)) is not None:
         part, root = found
         key.append(part)
         roots.append(root)
@@ -82,7 +81,7 @@ def _read_array(value: Any, key: list, roots: list) -> None:
             roots[-1] = line_of(roots[-1])
         elif type(roots[-1]) is not int or type(key[-1]) is not tuple:
             raise TypeError  # a number, or an array that NumPy cannot hold
-        elif cls not in ON_GPU:
+        else:
             read_in_c(value)
 
 
@@ -93,6 +92,8 @@ def _read_output(value: Any, key: list, roots: list) -> None:
 
 
 def _read_operator(value: Any, key: list, roots: list) -> None:
+    if type(value) is OpKind and (known := KNOWN.get(value._value_)) is not None:
+        return key.append(known)
     arrays: dict[int, Any] = {}
     key.append(operator(value, arrays=arrays))
     for array in arrays.values():
@@ -134,8 +135,8 @@ def _read_number(value: Any, key: list, roots: list) -> None:
     cls = type(value)
     if cls is np.ndarray:
         kind = value.dtype
-        value = value.item() if value.size == 1 and kind.names is None else value.reshape(-1)[0]
         found = _BITS.get(kind)
+        value = value.item() if value.size == 1 and (found or kind.names is None) else value.reshape(-1)[0]
     else:
         kind = cls
         found = _BITS.get(cls)

@@ -22,6 +22,10 @@ class _Selected(Front):
     types: tuple
     cond: Predicate
 
+    @property
+    def loops(self):
+        return self.cond.loops
+
     def flags(self, source, place):
         items = self.reader.tile(source[0], place)
         return items, (self.cond((items,), place.mask()),)

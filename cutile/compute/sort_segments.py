@@ -24,6 +24,7 @@ from cutile.compute.pairs import (
     check_pair,
     check_sizes,
     given_once,
+    in_arrays,
     order_of,
     temporary,
 )
@@ -155,6 +156,9 @@ class SegmentedSort(Delegating):
                  num_items: int, num_segments: int, start_offsets_in: Any, end_offsets_in: Any, stream: Any = None
                  ) -> int:
         """Sort, and give the bytes of temporary storage; with `temp_storage=None` only that."""
+        if not self.options[1] and in_arrays(d_in_keys, d_in_values):
+            return self.run(temp_storage, stream, d_in_keys, d_out_keys, d_in_values, d_out_values,
+                            num_items, num_segments, start_offsets_in, end_offsets_in)
         args, buffers = given_once(d_in_keys, d_out_keys, d_in_values, d_out_values)
         if bool(buffers) != self.options[1]:
             made = "a DoubleBuffer" if self.options[1] else "an array"

@@ -16,7 +16,7 @@ class Split:
     """Tile code of an algorithm; a frozen dataclass.
 
     counts  how many flags an item has
-
+    loops   whether its operators have loops, so that items are not looked at more often than they must
     sparse  whether lanes always store only items that have a flag, even where most items of a tile have it
 
     flags(source, place)      the items at a place, as `put` takes them, and the tiles of their flags, which are false
@@ -29,6 +29,7 @@ class Split:
     """
 
     counts = 1
+    loops = False
     sparse = False
 
 
@@ -56,6 +57,7 @@ class Predicate:
     """An operator whose result is true where it is not zero [SEL-4]."""
 
     op: Any
+    loops: bool
 
     def __call__(self, values, mask):
         return ct.astype(ct.elementwise(self.op)(*values, mask=mask), ct.bool_)
@@ -95,10 +97,10 @@ def begins(equal: Predicate, t: ValueType, on_host: bool) -> Begins:
 
 def predicate(argument: str, op: Operator, *types: ValueType) -> Predicate:
     """An operator as a predicate of items of these types; TypeError if it gives no number."""
-    result = result_of(op, *types, argument=argument).type
-    if not isinstance(result, Number):
-        raise TypeError(f"argument `{argument}`: a predicate returns a truth value, and this one returns {result}")
-    return Predicate(op.function)
+    result = result_of(op, *types, argument=argument)
+    if not isinstance(result.type, Number):
+        raise TypeError(f"argument `{argument}`: a predicate returns a truth value, and this one returns {result.type}")
+    return Predicate(op.function, result.loops)
 
 
 def check_counter(argument: str, out: IteratorBase, least: int) -> None:

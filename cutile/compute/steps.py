@@ -81,6 +81,13 @@ class Step:
             values[i] = take(roots[root])
         found.run(stream, values)
 
+    def in_c(self, alignment: int) -> tuple[Any, bytes] | None:
+        """The launch as C code runs it (`run_steps`); None as long as it has to run here."""
+        found = self._repeated.get(alignment)
+        if found is None or self._sources is None or self._plan.watched or (launch := found.in_c()) is None:
+            return None
+        return launch, self._sources
+
     def arguments(self, roots: list) -> tuple:
         """Those of ct.launch."""
         return self._plan.actual(self._template, roots)

@@ -28,6 +28,10 @@ class _Parted(Split):
     counts = 2
     sparse = True
 
+    @property
+    def loops(self):
+        return self.first.loops or self.second.loops
+
     def flags(self, source, place):
         items, there = self.reader.tile(source[0], place), place.mask()
         first = self.first((items,), there)

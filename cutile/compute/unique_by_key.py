@@ -9,7 +9,6 @@ from cutile.compute.compaction import compact
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator
-from cutile.compute.overlaps import check_apart
 from cutile.compute.places import check_items
 from cutile.compute.plans import Plan
 from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT
@@ -25,6 +24,10 @@ class _Heads(Front):
     writers: tuple
     types: tuple
     begins: Begins
+
+    @property
+    def loops(self):
+        return self.begins.equal.loops
 
     def flags(self, source, place):
         keys = self.keys.tile(source[0], place)
@@ -56,7 +59,6 @@ class UniqueByKey(Algorithm):
         check_items(plan, "num_items", n, d_in_keys=keys, d_in_items=items)
         outs = {"d_out_keys": out_keys, "d_out_items": out_items, "d_out_num_selected": count}
         self.check(keys, items, out_keys, out_items, count, op)
-        check_apart(plan, outs, {"d_in_keys": keys, "d_in_items": items}, n)
         equal = predicate("op", op, keys.value_type, keys.value_type)
         if host_runs.keep_first(plan, keys, items, outs, op, n):
             return

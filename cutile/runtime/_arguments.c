@@ -209,87 +209,12 @@ PyObject *streams_of(PyObject *self, PyObject *capsule)
     return PyLong_FromUnsignedLongLong((uintptr_t)e->current_stream);
 }
 
-/* Whether a tensor that was read has complex numbers: in PyTorch's numbering of dtypes, or in that of DLPack. */
+/* Whether a tensor that was read has complex numbers: in PyTorch's numbering of dtypes, or in that of DLPack. They may
+   be conjugated lazily, which nothing here tells. */
 static int is_complex(const Reading *r, uint64_t kind)
 {
     uint64_t dtype = r->parts[0] >> 32;
     return kind == TORCH_SHIM ? dtype >= 8 && dtype <= 10 : (r->parts[1] & 255) == 5;
-}
-
-/* Whether a tensor was read that is in GPU memory. Complex ones may be conjugated lazily, which nothing here tells. */
-static int read_on_gpu(Reading *r, PyObject *t, uint64_t kind)
-{
-    start_reading(r, NULL);
-    int ok = kind == TORCH_SHIM ? read_shim(r, t) : kind > NUMPY && read_borrowed(r, t, (Borrow)(uintptr_t)kind);
-    return ok && !PyErr_Occurred() && (uint8_t)r->parts[0] == TORCH && !is_complex(r, kind);
-}
-
-/* Of a tensor in GPU memory its part of a signature, and its address */
-PyObject *tensor_on_gpu(PyObject *self, PyObject *const *a, Py_ssize_t n)
-{
-    if (n != 2)
-        return PyErr_Format(PyExc_TypeError, "tensor_on_gpu() takes how a tensor is read, and the tensor");
-    Reading r;
-    if (!read_on_gpu(&r, a[1], PyLong_AsUnsignedLongLong(a[0])))
-        return not_here();
-    return Py_BuildValue("(NK)", signature_of(&r), (unsigned long long)r.values[0].bits);
-}
-
-static int taken_append(PyObject *list, PyObject *o)
-{
-    int ok = o != NULL && PyList_Append(list, o) == 0;
-    Py_XDECREF(o);
-    return ok;
-}
-
-/* Append what a tensor in GPU memory is to a key, and its address to roots: YES, NO if it is none, -1 for an error. */
-static int role_of_tensor(PyObject *kinds, PyObject *o, PyObject *key, PyObject *roots)
-{
-    PyObject *found = item_of(kinds, (PyObject *)Py_TYPE(o));
-    if (found == NULL)
-        return PyErr_Occurred() ? -1 : NO;
-    uint64_t kind = PyLong_AsUnsignedLongLong(found);
-    Py_DECREF(found);
-    Reading r;
-    if (read_on_gpu(&r, o, kind))
-        return taken_append(key, signature_of(&r))
-                && taken_append(roots, PyLong_FromUnsignedLongLong(r.values[0].bits)) ? YES : -1;
-    PyObject *elsewhere = not_here();
-    Py_XDECREF(elsewhere);
-    return elsewhere == NULL ? -1 : NO;
-}
-
-static int read_role(PyObject *kinds, char how, PyObject *reader, PyObject *o, PyObject *key, PyObject *roots)
-{
-    if ((how & MAY_BE_NONE && o == Py_None) || (how & MAY_BE_INT && PyLong_CheckExact(o)))
-        return PyList_Append(key, o) == 0;
-    int found = how & MAY_BE_ARRAY ? role_of_tensor(kinds, o, key, roots) : NO;
-    if (found != NO)
-        return found == YES;
-    PyObject *none = PyObject_CallFunctionObjArgs(reader, o, key, roots, NULL);
-    Py_XDECREF(none);
-    return none != NULL;
-}
-
-PyObject *read_roles(PyObject *self, PyObject *const *a, Py_ssize_t n)
-{
-    char *how;
-    Py_ssize_t count;
-    if (n != 5 || !PyDict_Check(a[0]) || !PyTuple_Check(a[2]) || !PyTuple_Check(a[4]))
-        return PyErr_Format(PyExc_TypeError, "read_roles() takes kinds, how, readers, first, arguments");
-    if (PyBytes_AsStringAndSize(a[1], &how, &count) < 0)
-        return NULL;
-    if (PyTuple_Size(a[2]) != count || PyTuple_Size(a[4]) != count)
-        return PyErr_Format(PyExc_ValueError, "read_roles() takes %zd arguments, and a reader for each", count);
-    PyObject *key = PyList_New(0), *roots = PyList_New(0), *out = NULL;
-    int ok = key != NULL && roots != NULL && PyList_Append(key, a[3]) == 0;
-    for (Py_ssize_t i = 0; ok && i < count; i++)
-        ok = read_role(a[0], how[i], PyTuple_GetItem(a[2], i), PyTuple_GetItem(a[4], i), key, roots);
-    if (ok)
-        out = Py_BuildValue("(NO)", PyList_AsTuple(key), roots);
-    Py_XDECREF(key);
-    Py_XDECREF(roots);
-    return out;
 }
 
 /* ---------------------------------------------------------------- CuPy */
@@ -367,6 +292,28 @@ PyObject *cupy_fields(PyObject *self, PyObject *args)
     UNLOCK(&libraries);
     Py_XDECREF(before);
     Py_RETURN_NONE;
+}
+
+/* An array of CuPy, by the number of its dtype. One whose dtype has no number is left to Python. */
+static int read_numbered(Reading *r, PyObject *a, PyObject *kinds)
+{
+    if (!read_fields(r, a) || (uint8_t)r->parts[0] != CUPY_FIELDS)
+        return NO;
+    PyObject *number = item_of(kinds, (PyObject *)field(a, DTYPE));
+    return taken_int(number, r->parts + 1);
+}
+
+int read_on_gpu(Reading *r, PyObject *o, PyObject *kinds)
+{
+    PyObject *found = item_of(kinds, (PyObject *)Py_TYPE(o));
+    uint64_t kind;
+    start_reading(r, NULL);
+    if (!taken_int(found, &kind))
+        return NO;
+    if (kind == CUPY_FIELDS)
+        return read_numbered(r, o, kinds);
+    int ok = kind == TORCH_SHIM ? read_shim(r, o) : kind > NUMPY && read_borrowed(r, o, (Borrow)(uintptr_t)kind);
+    return ok && !PyErr_Occurred() && (uint8_t)r->parts[0] == TORCH && !is_complex(r, kind);
 }
 
 /* ---------------------------------------------------------------- arguments of any kind */

@@ -403,14 +403,26 @@ static PyMethodDef methods[] = {
      "vectors of sizes and strides, dtype, memory; in that the address, and the number of the GPU"},
     {"streams_of", streams_of, METH_O,
      "streams_of(capsule) -> the address of a function that gives the current stream of a GPU, from the same, or None"},
-    {"tensor_on_gpu", (PyCFunction)(void (*)(void))tensor_on_gpu, METH_FASTCALL,
-     "tensor_on_gpu(kind, tensor) -> bytes that tell its dtype, sizes, strides, GPU and alignment, and its address;\n"
-     "NotImplemented for one that is not in GPU memory, or that is unusual. kind: TORCH_SHIM, or what `lender` gave"},
+    {"array_on_gpu", (PyCFunction)(void (*)(void))array_on_gpu, METH_FASTCALL,
+     "array_on_gpu(kinds, array) -> bytes that tell its dtype, sizes, strides, GPU and alignment, and its address;\n"
+     "NotImplemented for one that is not in GPU memory, or that is unusual. kinds: as in read_roles"},
     {"read_roles", (PyCFunction)(void (*)(void))read_roles, METH_FASTCALL,
      "read_roles(kinds, how, readers, first, arguments) -> (key, roots) of a call of an algorithm (compute/roles.py).\n"
-     "kinds: how tensors are read, by class;  how: for each argument what is read here, of MAY_BE_ARRAY (a tensor in\n"
-     "GPU memory), MAY_BE_INT and MAY_BE_NONE;  readers: what reads all else, given argument, key and roots;  first:\n"
-     "the first item of the key. What a reader raises is raised"},
+     "kinds: how arrays are read, by class: TORCH_SHIM, CUPY_FIELDS, or what `lender` gave, and a number of each dtype\n"
+     "of CuPy;  how: for each argument what is read here, of MAY_BE_ARRAY (an array in GPU memory), MAY_BE_INT and\n"
+     "MAY_BE_NONE;  readers: what reads all else, given argument, key and roots;  first: the first item of the key.\n"
+     "What a reader raises is raised"},
+    {"run_steps", (PyCFunction)(void (*)(void))run_steps, METH_FASTCALL,
+     "run_steps(steps, roots, stream, memory, streams) -> how many of the first steps of a plan ran\n"
+     "(compute/plans.py); the next one is left to Python. steps: each bytes, pairs of lines of memory that are to be\n"
+     "apart, or a Prepared and its sources, or a function of roots and stream, whose error is raised;  memory: empty, or what temporary storage is allocated with, whose address\n"
+     "roots get, and which is freed where all steps ran;  streams: what reads a stream, by class"},
+    {"call_algorithm", (PyCFunction)(void (*)(void))call_algorithm, METH_FASTCALL,
+     "call_algorithm(kinds, how, readers, first, arguments, plans, storage, stream) -> the plan of a call of an algorithm,\n"
+     "if all of it ran; else (key, roots, steps that ran, plan or None), with storage among the roots if steps ran;\n"
+     "None for a call that cannot be read. plans: by key, each with an attribute `for_c`: None, or steps, memory and\n"
+     "streams as run_steps takes them, what divides addresses of storage, and `written` as insert() takes it; and with\n"
+     "`large_enough`: what array_on_gpu says of storage that may be used;  storage: the user's, or None"},
     {"unfollowed", (PyCFunction)(void (*)(void))unfollowed, METH_FASTCALL,
      "unfollowed(arguments, arrays, tensors, others, grad) -> whether all are of known classes, and autograd follows\n"
      "none. arrays: a byte for each parameter, 1 for an array;  tensors: the classes of arrays;  others: of all else;\n"
@@ -438,7 +450,7 @@ PyMODINIT_FUNC PyInit__launcher(void)
         return NULL;
     PyObject *m = PyModule_Create(&module), *cache = PyType_FromSpec(&cache_spec);
     PyObject *prepared = PyType_FromSpec(&prepared_spec);
-    int ok = m != NULL && NEEDS_NO_GIL(m) == 0 && start_host_launches() && start_calls() && cache != NULL
+    int ok = m != NULL && NEEDS_NO_GIL(m) == 0 && start_algorithms(prepared) && start_host_launches() && start_calls() && cache != NULL
         && PyModule_AddObjectRef(m, "LaunchCache", cache) == 0 && prepared != NULL
         && PyModule_AddObjectRef(m, "Prepared", prepared) == 0 && add_entries(m, cache)
         && add_callables(m);

@@ -132,10 +132,10 @@ int read_constant(Reading *r, PyObject *o);
 /* The items of a tuple of at most MOST_ARGUMENTS; their number, or -1, without an error, for another object. */
 int items_of(PyObject *tuple, PyObject **out);
 int read_all(Reading *r, PyObject *const *args, int n, PyObject *constants, PyObject *kinds);
+/* Reads an array in GPU memory. NO, perhaps with an error, for anything else. kinds: as in read_roles */
+int read_on_gpu(Reading *r, PyObject *o, PyObject *kinds);
 PyObject *lender(PyObject *self, PyObject *capsule);
 PyObject *torch_shims(PyObject *self, PyObject *args);
-PyObject *tensor_on_gpu(PyObject *self, PyObject *const *a, Py_ssize_t n);
-PyObject *read_roles(PyObject *self, PyObject *const *a, Py_ssize_t n);
 PyObject *streams_of(PyObject *self, PyObject *capsule);
 PyObject *cupy_fields(PyObject *self, PyObject *args);
 int start_arguments(void);
@@ -170,6 +170,17 @@ PyObject *device_record(PyObject *self, PyObject *args);
 /* _prepared.c */
 
 extern PyType_Spec prepared_spec;
+/* A launch of a Prepared, with launch values of roots: the driver's answer, or -1, perhaps with an error, if it is not
+   for here. */
+int prepared_on_device(PyObject *prepared, PyObject *stream, PyObject *roots, PyObject *sources);
+
+/* _algorithms.c */
+
+PyObject *array_on_gpu(PyObject *self, PyObject *const *a, Py_ssize_t n);
+PyObject *read_roles(PyObject *self, PyObject *const *a, Py_ssize_t n);
+PyObject *run_steps(PyObject *self, PyObject *const *a, Py_ssize_t n);
+PyObject *call_algorithm(PyObject *self, PyObject *const *a, Py_ssize_t n);
+int start_algorithms(PyObject *prepared);
 
 /* _launcher.c */
 

@@ -121,32 +121,38 @@ static PyObject *prepared_launch(PyObject *self, PyObject *stream)
 typedef struct { int64_t root; uint64_t number; } Source; /* of a launch value: a root plus a number, or, where there
                                                             is no root (-1), the number */
 
-/* A launch with values of its own, so that threads may share the object. It stores to no tensor that is to be told. */
-static PyObject *prepared_run(PyObject *self, PyObject *const *a, Py_ssize_t n)
+int prepared_on_device(PyObject *self, PyObject *stream, PyObject *roots, PyObject *sources)
 {
     Prepared *p = (Prepared *)self;
-    char *bytes = NULL;
-    Py_ssize_t size = 0;
-    if (n != 3 || !PyList_CheckExact(a[1]) || PyBytes_AsStringAndSize(a[2], &bytes, &size) < 0
-        || size > VALUES * (Py_ssize_t)sizeof(Source))
-        return PyErr_Format(PyExc_TypeError, "run() takes a stream, a list of roots, and sources of at most %d launch "
-                                             "values", VALUES);
+    char *bytes;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(sources, &bytes, &size) < 0 || size > VALUES * (Py_ssize_t)sizeof(Source))
+        return -1;
     Reading r;
-    uint64_t stream, function = 0;
+    uint64_t number, function = 0;
     start_reading(&r, NULL);
     r.n_values = (int)(size / (Py_ssize_t)sizeof(Source));
     for (int i = 0; i < r.n_values; i++) {
         Source s;
         memcpy(&s, bytes + i * (Py_ssize_t)sizeof s, sizeof s);
-        PyObject *root = s.root < 0 ? NULL : item_at(a[1], (Py_ssize_t)s.root);
+        PyObject *root = s.root < 0 ? NULL : item_at(roots, (Py_ssize_t)s.root);
         r.values[i].bits = s.number + (root == NULL ? 0 : PyLong_AsUnsignedLongLongMask(root));
         Py_XDECREF(root);
     }
-    if (PyErr_Occurred())
-        return NULL;
-    if (!untouched(p->watch) || !read_stream(a[0], p->streams, &stream) || !choose(p->choices, p->grid, &function))
-        return not_here();
-    int code = launch_on_device(p->record, &r, p->grid, function, stream);
+    if (PyErr_Occurred() || !untouched(p->watch) || !read_stream(stream, p->streams, &number)
+        || !choose(p->choices, p->grid, &function))
+        return -1;
+    return launch_on_device(p->record, &r, p->grid, function, number);
+}
+
+/* A launch with values of its own, so that threads may share the object. It stores to no tensor that is to be told. */
+static PyObject *prepared_run(PyObject *self, PyObject *const *a, Py_ssize_t n)
+{
+    if (n != 3 || !PyList_CheckExact(a[1]) || !PyBytes_CheckExact(a[2])
+        || PyBytes_Size(a[2]) > VALUES * (Py_ssize_t)sizeof(Source))
+        return PyErr_Format(PyExc_TypeError, "run() takes a stream, a list of roots, and sources of at most %d launch "
+                                             "values", VALUES);
+    int code = prepared_on_device(self, a[0], a[1], a[2]);
     return code == -1 ? not_here() : code == 0 ? Py_NewRef(Py_None) : PyLong_FromLong(code);
 }
 

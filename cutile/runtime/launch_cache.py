@@ -30,7 +30,7 @@ def extension() -> Any:
         from cutile.runtime import _launcher
     except ImportError:
         return None
-    return _launcher if hasattr(_launcher, "unfollowed") else None
+    return _launcher if hasattr(_launcher, "call_algorithm") else None
 
 
 def chosen() -> Any:
@@ -109,16 +109,11 @@ def _new(c: Any, kernel: Kernel, grid_limit: int) -> Any:
                                    host_watch=host_watch, grid_limit=grid_limit, capacity=LIMIT)
 
 
-def reader_on_gpu(value: Any) -> tuple[Callable[[Any], Any], int] | tuple[None, None]:
-    """C code that reads tensors of the class of `value` in GPU memory: into bytes that launches depend on, and the
-    address. It answers NotImplemented to others. And how it reads them, as `read_roles` takes it. None, twice, where
-    there is no such code.
-    """
+def kind_on_gpu(value: Any) -> int | None:
+    """How C code reads arrays of the class of `value` in GPU memory, as `read_roles` takes it; None if it does not."""
     c = chosen()
     kind = None if c is None else c_reader(c, value)
-    if kind is None or kind != c.TORCH_SHIM and kind <= c.NUMPY:
-        return None, None
-    return functools.partial(c.tensor_on_gpu, kind), kind
+    return kind if kind is not None and (kind in (c.TORCH_SHIM, c.CUPY_FIELDS) or kind > c.NUMPY) else None
 
 
 def is_current(device: Any) -> Callable[[], bool] | None:

@@ -52,20 +52,23 @@ class Repeated:
         """Launch it by C code on a GPU, which makes the launch values of `roots` as `sources` says (`prepared_run` in
         runtime/_prepared.c). Whether it did: what is unusual is left to `run`.
         """
-        prepared = self._plan.prepared
-        if prepared is None:
+        launch = self.in_c()
+        if launch is None:
             return False
-        if prepared is not self._prepared:
-            self._in_c = self._for_c(prepared)
-            self._prepared = None if self._in_c is None else prepared
-        if self._in_c is None:
-            return False
-        code = self._in_c.run(stream, roots, sources)
+        code = launch.run(stream, roots, sources)
         if code is None:
             return True
         if code is not NotImplemented:
-            raise launch_cache.refused((code, prepared), self.grid)
+            raise launch_cache.refused((code, self._prepared), self.grid)
         return False
+
+    def in_c(self) -> Any:
+        """The launch for C code, as it is prepared now; None where Python has to run it."""
+        prepared = self._plan.prepared
+        if prepared is not None and prepared is not self._prepared:
+            self._in_c = self._for_c(prepared)
+            self._prepared = None if self._in_c is None else prepared
+        return self._in_c if prepared is not None else None
 
     def _for_c(self, prepared: Any) -> Any:
         """The launch for C code (runtime/_prepared.c); None where Python has to run it."""

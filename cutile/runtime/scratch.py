@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import functools
+import struct
 from typing import Any
 
 
 class Scratch:
-    """`with Scratch(ordinal, nbytes, stream) as address:` memory on a GPU; the driver's error where there is none."""
+    """`with Scratch(ordinal, nbytes, stream) as address:` memory on a GPU; the driver's error where there is none.
+    `pointer`: of memory that was allocated already.
+    """
 
     __slots__ = ("_device", "_nbytes", "_stream", "_pointer", "_entered")
 
-    def __init__(self, ordinal: int, nbytes: int, stream: Any):
+    def __init__(self, ordinal: int, nbytes: int, stream: Any, pointer: int | None = None):
         driver, handle = _gpu()
         self._device, self._nbytes, self._stream = driver().device(ordinal), nbytes, handle(stream)
+        self._pointer: Any = pointer
 
     def __enter__(self) -> int:
         device = self._device
         self._entered = device.enter()
         try:
-            _keep_memory(device)
-            failed, self._pointer = device.driver.api.cuMemAllocAsync(self._nbytes, self._stream)
-            if failed:
-                raise device.driver.error(f"there is no memory for {self._nbytes} bytes of temporary storage", failed)
+            if self._pointer is None:
+                self._allocate()
         except BaseException:
             if self._entered:
                 device.leave()
             raise
         return int(self._pointer)
+
+    def _allocate(self) -> None:
+        driver = self._device.driver
+        _keep_memory(self._device)
+        failed, self._pointer = driver.api.cuMemAllocAsync(self._nbytes, self._stream)
+        if failed:
+            raise driver.error(f"there is no memory for {self._nbytes} bytes of temporary storage", failed)
 
     def __exit__(self, *_: object) -> None:
         try:
@@ -35,6 +44,20 @@ class Scratch:
         finally:
             if self._entered:
                 self._device.leave()
+
+
+def for_c(ordinal: int, nbytes: int) -> bytes:
+    """How C code allocates so many bytes (`run_steps` in runtime/_algorithms.c), as `Scratch` has done before."""
+    device = gpu(ordinal)
+    functions = map(device.driver.address, ("cuMemAllocAsync", "cuMemFreeAsync", "cuCtxGetCurrent"))
+    return struct.pack("5Q", *functions, device.context_number, nbytes)
+
+
+def stream_readers() -> dict[type, Any]:
+    """What reads a stream, by class."""
+    from cutile.gpu.streams import by_type
+
+    return by_type
 
 
 @functools.cache

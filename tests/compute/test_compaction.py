@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import cutile as ct
 from cutile import compute
 from cutile.compute import algorithm, compaction, look_back
 from cutile.compute.plans import Plan
+from cutile.compute.select import Select
 from cutile.errors import TileValueError
 from tests.compute.checks import assemble_launches, deep_but, forget_plans
 from tests.compute.compactions import heads, parted, run_partition, run_select, run_unique, selected
@@ -34,14 +36,22 @@ def fresh():
     forget_plans()
 
 
-@pytest.fixture(params=["host", "gpu", "gpu, many", "gpu, groups"])
-def way(request, monkeypatch):
-    if request.param != "host":
+WAYS = {"host": {}, "gpu": {"AHEAD": 2048}, "gpu, two launches": {"ONCE": 0}, "gpu, many": {"ONCE": 0, "MANY": 1},
+        "gpu, groups": {"ONCE": 0, "MANY": 1, "GROUPED": 1}, "gpu, each item once": {}}
+
+
+def choose(monkeypatch, way: str) -> None:
+    if way != "host":
         monkeypatch.setattr(Plan, "on_host", False)
-    if request.param in ("gpu, many", "gpu, groups"):
-        monkeypatch.setattr(compaction, "MANY", 1)
-    if request.param == "gpu, groups":
-        monkeypatch.setattr(compaction, "GROUPED", 1)
+    if way == "gpu, each item once":
+        monkeypatch.setattr(Plan, "captures", True)
+    for name, value in WAYS[way].items():
+        monkeypatch.setattr(compaction, name, value)
+
+
+@pytest.fixture(params=WAYS)
+def way(request, monkeypatch):
+    choose(monkeypatch, request.param)
     return request.param
 
 
@@ -92,8 +102,8 @@ def test_all_and_nothing(kept, way):
 
 @settings(max_examples=15, deadline=None)
 @given(n=st.sampled_from(SIZES), first=st.integers(0, 3), step=st.sampled_from([1, 2, 3, -1]), kind=st.sampled_from(
-    ["array", "reversed", "permuted", "transformed", "advanced"]), gpu=st.booleans(), many=st.booleans())
-def test_strided_arrays_and_iterators(n, first, step, kind, gpu, many):
+    ["array", "reversed", "permuted", "transformed", "advanced"]), way=st.sampled_from(list(WAYS)))
+def test_strided_arrays_and_iterators(n, first, step, kind, way):
     whole = numbers(3 * n + 10)
     x = whole[first:][::step][:n]
     order = np.random.default_rng(1).permutation(n)
@@ -104,10 +114,8 @@ def test_strided_arrays_and_iterators(n, first, step, kind, gpu, many):
         "transformed": lambda: (compute.TransformIterator(x, lambda v: v // 2), x // 2),
         "advanced": lambda: (compute.TransformIterator(whole, lambda v: v + 1) + 5, whole[5:5 + n] + 1)}[kind]()
     with pytest.MonkeyPatch.context() as patch:
-        if gpu:
-            patch.setattr(Plan, "on_host", False)
-            patch.setattr(compaction, "MANY", 1 if many else compaction.MANY)
-            forget_plans()
+        choose(patch, way)
+        forget_plans()
         compare(given_, n, np.int32, items.tolist())
 
 
@@ -121,6 +129,42 @@ def test_positions_beyond_int32(way, monkeypatch):
     if way == "host":  # NumPy moves items there, but for those that are converted
         compare(numbers(9000), 9000, np.float64, numbers(9000).tolist())
     assert any(key[-1] is True for key in seen) and not any(key[-1] is False for key in seen)
+
+
+@pytest.mark.parametrize("n", [5, 5000])
+@pytest.mark.parametrize("many", [1, compaction.MANY])
+def test_an_operator_that_captures_an_array_sees_each_item_once(monkeypatch, n, many):
+    """It may count them."""
+    monkeypatch.setattr(Plan, "on_host", False)
+    monkeypatch.setattr(compaction, "MANY", many)
+    x, seen = numbers(n), np.zeros(5, np.int32)
+
+    def counted(v):
+        ct.atomic_add(seen, v, 1)
+        return v < 1
+    assert run_select(x, n, np.int32, counted) == selected(x.tolist(), small)
+    assert seen.tolist() == np.bincount(x, minlength=5).tolist()
+
+
+def halved(v):
+    while v > 1:
+        v = v // 2
+    return v == 1
+
+
+@pytest.mark.parametrize("n, op, kernels", [
+    (compaction.ONCE, small, ["in one launch"]), (5, halved, ["count", "move"]),
+    (compaction.ONCE + 1, small, ["count", "move"]), (compaction.MANY - 1, small, ["count", "move"]),
+    (compaction.MANY, small, ["count", "add up", "move"])])
+def test_how_many_launches_there_are(monkeypatch, n, op, kernels):
+    """Few for few items; where an operator has a loop, a block does not repeat it for all items before its own."""
+    found: list[str] = []
+    monkeypatch.setattr(Plan, "on_host", False)
+    monkeypatch.setattr(compaction, "kernels_for", lambda key, *_: key[0])
+    monkeypatch.setattr(Plan, "launch", lambda self, blocks, kernel, *_: found.append(kernel) if blocks else None)
+    x, count = np.broadcast_to(np.int32(1), n), np.zeros(1, np.int64)
+    Select()._plan(None, (x, np.zeros(n, np.int32), count, op, n), [])
+    assert found == kernels
 
 
 def test_one_block_after_another_gives_the_same(way, monkeypatch):
@@ -161,7 +205,7 @@ def test_storage(way):
     need = selector(None, x, out, count, small, n)
     whole = np.empty(need + 16, np.uint8)
     wrong = [(np.empty(need - 1, np.uint8), f"has {need - 1} bytes, and {need} are needed")]
-    if way != "host":  # where it has truth values alone
+    if way not in ("host", "gpu"):  # where it has truth values alone, or nothing
         wrong.append((whole[1 + -whole.ctypes.data % 8:][:need], "no multiple of [48]"))
     for storage, error in wrong:
         with pytest.raises(ValueError, match=error):
@@ -235,14 +279,16 @@ def test_the_sanitizer_has_nothing_to_report(way, monkeypatch):
 
 @needs_tool
 @pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize("many", [False, True])
-def test_kernels_are_assembled(many, wide, monkeypatch, tmp_path):
+@pytest.mark.parametrize("way, kernels", [("gpu", {"compact"}), ("gpu, two launches", {"count_flags", "move"}),
+                                          ("gpu, many", {"count_flags", "add_up", "move"}),
+                                          ("gpu, each item once", {"clear_words", "look_back"})])
+def test_kernels_are_assembled(way, kernels, wide, monkeypatch, tmp_path):
     seen = assemble_launches(monkeypatch, tmp_path)
-    monkeypatch.setattr(compaction, "MANY", 1 if many else compaction.MANY)
+    choose(monkeypatch, way)
     monkeypatch.setattr(algorithm, "WIDE", 1 if wide else algorithm.WIDE)
     compare(numbers(5000), 5000, np.int32, numbers(5000).tolist())
     Range = compute.gpu_struct({"low": np.float32, "high": np.float64})
     x, out, count = np.zeros(5000, Range.dtype), np.zeros(5000, Range.dtype), np.zeros(1, np.int64)
     compute.select(x, out, count, lambda r: r.low == r.high, 4999)
     compute.select(x, out, count, lambda r: r.low == r.high, 0)
-    assert set(seen) == {"store_zeros"} | ({"count_flags", "add_up", "move"} if many else {"clear_words", "compact"})
+    assert set(seen) == {"store_zeros"} | kernels

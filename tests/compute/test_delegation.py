@@ -14,12 +14,15 @@ import numpy as np
 import pytest
 
 from cutile import compute, settings
-from cutile.compute import DoubleBuffer, ProxyArray, SortOrder, delegation
+from cutile.compute import DoubleBuffer, ProxyArray, SortOrder, algorithm, arrays, delegation, roles
+from cutile.compute.plans import Plan
 from cutile.runtime import launch_cache
 from tests.compute.checks import check_docstring
 from tests.gpu import extension
 from tests.gpu.arrays import Cuda, at
 from tests.gpu.fake_driver import installed
+from tests.gpu.fields_in_c import FieldsArray, array
+from tests.runtime.test_c_readers import offers
 
 N = 50
 KEYS = np.random.default_rng(3).integers(-9, 9, N).astype(np.int32)
@@ -166,6 +169,41 @@ def test_calls_run_where_their_arrays_are(package, monkeypatch, in_c):
         seen.clear()
         out, _ = sorted_by(SortOrder.ASCENDING, values=False)
         assert seen and set(seen) == {0x1000} and driver.contexts == current and out.tolist() == np.sort(KEYS).tolist()
+
+
+def test_errors_of_theirs(package, monkeypatch):
+    """They are raised as they are, once, from C code too, and memory is given back."""
+    module = extension.built()
+    monkeypatch.setattr(launch_cache, "extension", lambda: module)
+    extension.installed(monkeypatch)
+    offers(monkeypatch, FieldsArray)
+    monkeypatch.setattr(arrays, "KINDS", {})
+    monkeypatch.setattr(algorithm, "KINDS", arrays.KINDS)
+    monkeypatch.setattr(roles, "KINDS", arrays.KINDS)
+    package.driver.contexts[:] = [0x1000]
+    calls, wrong = [], [False]
+
+    def radix_sort(order):
+        def run(*, temp_storage, stream=None, **given):
+            if temp_storage is not None:
+                calls.append(stream and stream.__cuda_stream__())
+                if wrong[0]:
+                    raise RuntimeError("error code: 700")
+            return 64
+        return run
+    monkeypatch.setattr(package, "radix_sort", radix_sort)
+    x, out = (array(1 << k, (N,), (1,), "i4") for k in (40, 41))
+    for k in range(4):
+        compute.radix_sort(x, out, None, None, N, SortOrder.ASCENDING, stream=77 * k)
+    assert calls == [None, (0, 77), (0, 154), (0, 231)]
+    with pytest.raises(TypeError, match="is no stream"):
+        compute.radix_sort(x, out, None, None, N, SortOrder.ASCENDING, stream=2.5)
+    monkeypatch.setattr(Plan, "run_once", None)  # from now on C code runs them
+    wrong[0] = True
+    with pytest.raises(RuntimeError, match="error code: 700"):
+        compute.radix_sort(x, out, None, None, N, SortOrder.ASCENDING, stream=5)
+    names = package.driver.names()
+    assert calls[4:] == [(0, 5)] and names.count("cuMemAllocAsync") == names.count("cuMemFreeAsync") == 5
 
 
 def test_each_thread_has_its_object(package):

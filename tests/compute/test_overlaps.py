@@ -4,9 +4,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from cutile import compute
 from cutile.compute import OpKind
+from cutile.compute.overlaps import Apart
+from tests.gpu import extension
 
 
 def unary(x, y, n):
@@ -125,3 +129,32 @@ def test_inputs_may_overlap():
     x, y = np.arange(10) ** 2, np.zeros(9, np.int64)
     compute.binary_transform(x[1:], x[:-1], y, OpKind.MINUS, 9)
     assert list(y) == [b - a for a, b in pairwise(np.arange(10) ** 2)]
+
+
+FAR = st.integers(-300, 300)
+
+
+@example([4096, 4096], [("a", "b", 0, 1, True, 0, -16, 16, 4, 4, 0)])
+@example([4096, 4096], [("a", "b", 0, 1, False, 0, -16, 16, 8, 4, 4)])
+@example([4096, 4096], [("a", "b", 0, 1, False, -4, -16, 16, 8, 4, 4)])
+@given(roots=st.lists(st.integers(4096, 4400), min_size=4, max_size=4), pairs=st.lists(st.tuples(
+    st.just("a"), st.just("b"), st.integers(0, 3), st.integers(0, 3), st.booleans(), FAR, FAR, FAR, st.integers(0, 20),
+    st.integers(1, 8), st.integers(-8, 20)), max_size=3))
+def test_c_code_finds_what_python_finds(roots, pairs):
+    check = Apart(pairs, "")
+    try:
+        check.run(roots, 0, None)
+        apart = True
+    except ValueError:
+        apart = False
+    assert extension.built().run_steps((check.in_c(0),), roots, None, b"", {}) == apart
+
+
+def test_what_c_code_cannot_check_is_left_to_python():
+    c = extension.built()
+    pair = "a", "b", 0, 1, False, 0, -1, 1, 0, 1, 0
+    assert Apart([(*pair[:-1], 1 << 63)], "").in_c(0) is None
+    check = Apart([pair], "").in_c(0)
+    for roots in ([4096], [4096, "x"], [4096, 1 << 63], [4096, -5]):
+        assert c.run_steps((check,), roots, None, b"", {}) == 0
+    assert c.run_steps((check, check), [4096, 8192], None, b"", {}) == 2

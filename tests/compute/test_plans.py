@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import struct
 import sys
 import threading
@@ -13,7 +12,7 @@ import pytest
 
 import cutile as ct
 from cutile import compute, settings
-from cutile.compute import CountingIterator, OpKind, ZipIterator, roles, steps
+from cutile.compute import CountingIterator, OpKind, ZipIterator, arrays, roles, steps
 from cutile.compute.algorithm import Algorithm
 from cutile.compute.reduce import Reduce
 from cutile.compute.roles import COUNT, INITIAL, INITIAL_OR_ARRAY, INPUT, OPERATOR, OUTPUT, VALUE
@@ -223,8 +222,8 @@ def test_c_code_and_python_read_the_same(monkeypatch):
     lender, kept = lending()
     values = (None, 3, 1 << 40, True, 2.5, "x", np.arange(3), np.float32(2), [], CountingIterator(3), OpKind.PLUS,
               extension.Tensor(4096, (7,), (1,)), extension.Tensor(4096, (7,), (1,), neg=True))
-    monkeypatch.setattr(roles, "extension", lambda: module)
-    monkeypatch.setattr(roles, "ON_GPU", {extension.Tensor: functools.partial(module.tensor_on_gpu, lender)})
+    monkeypatch.setattr(launch_cache, "extension", lambda: module)
+    monkeypatch.setattr(arrays, "KINDS", {extension.Tensor: lender})
 
     def read(role, value, kinds):
         monkeypatch.setattr(roles, "KINDS", kinds)

@@ -10,10 +10,32 @@ import pytest
 
 from cutile import compute
 from cutile.compute import Determinism, OpKind
-from cutile.compute.reduce import BLOCKS, HOST_TILE, TILE
+from cutile.compute.plans import Plan
+from cutile.compute.reduce import BLOCKS, HOST_TILE, TILE, Reduce
 
 SIZES = [1, 2, 3, 1000, TILE - 1, TILE, TILE + 1, 2 * TILE + 5, HOST_TILE - 1, HOST_TILE + 1,
          200_003]
+
+
+def launched(monkeypatch, n: int) -> list[tuple]:
+    """Numbers of items and blocks of the launches on a GPU, whether blocks have several tiles, and whether there is one
+    with fewer items.
+    """
+    found = []
+    monkeypatch.setattr(Plan, "on_host", False)
+    monkeypatch.setattr(Plan, "launch", lambda self, blocks, kernel, *args: found.append((args[3], blocks, *args[5:])))
+    x = np.broadcast_to(np.int32(1), n)
+    Reduce((Determinism.RUN_TO_RUN,))._plan(None, (x, np.zeros(1, np.int32), OpKind.PLUS, n, None), [])
+    return found
+
+
+@pytest.mark.parametrize("n, blocks, several, rest", [
+    (1, 1, False, False), (TILE, 1, False, False), (TILE + 1, 1, False, True), (3 * TILE, 2, True, False),
+    (4 * TILE, 4, False, False), (4 * TILE + 7, 4, False, True), (7 * TILE - 1, 4, True, True),
+    (2 * BLOCKS * TILE, BLOCKS, True, False)])
+def test_a_kernel_has_code_for_what_there_is(monkeypatch, n, blocks, several, rest):
+    second = [(blocks, 1, False, False)] if blocks > 1 else []
+    assert launched(monkeypatch, n) == [(n, blocks, several, rest), *second]
 
 
 def larger(a, b):

@@ -7,6 +7,8 @@ import pytest
 
 from cutile import compute
 from cutile.compute import OpKind
+from cutile.compute.plans import Plan
+from cutile.compute.unique_by_key import UniqueByKey
 from tests.compute.compactions import heads, run_unique
 
 
@@ -16,6 +18,16 @@ def test_neighbours_are_compared(n):
     x = np.random.default_rng(n).integers(0, 9, n).astype(np.int32)
     for equal in (lambda a, b: abs(a - b) < 3, lambda a, b: a < b, lambda a, b: b - a):
         assert run_unique(x, n, np.int32, equal)[1] == heads(x.tolist(), equal)
+
+
+@pytest.mark.parametrize("on_host", [True, False])
+def test_memory_is_checked_once(monkeypatch, on_host):
+    checks = []
+    monkeypatch.setattr(Plan, "on_host", on_host)
+    monkeypatch.setattr(Plan, "apart", lambda self, lines, many, in_place=False: in_place or checks.append(many))
+    arrays = [np.zeros(9, np.int32) for _ in range(4)]
+    UniqueByKey()._plan(None, (*arrays, np.zeros(1, np.int64), OpKind.EQUAL_TO, 9), [])
+    assert checks == [3]
 
 
 def test_nan_and_zeros():

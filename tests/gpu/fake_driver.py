@@ -61,6 +61,8 @@ def installed(monkeypatch: Any) -> FakeDriver:
 # Types of the calls that are made past the bindings.
 LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3)
 CURRENT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p))
+ALLOCATE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_uint64), ctypes.c_size_t, ctypes.c_void_p)
+FREE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p)
 
 
 class FakeDriver:
@@ -101,7 +103,8 @@ class FakeDriver:
         self.functions: dict[int, tuple] = {}
         self.events: dict[int, float] = {}
         self.now = 0.0
-        self.entries = {b"cuLaunchKernel": LAUNCH(self._launch_in_c), b"cuCtxGetCurrent": CURRENT(self._current_in_c)}
+        self.entries = {b"cuLaunchKernel": LAUNCH(self._launch_in_c), b"cuCtxGetCurrent": CURRENT(self._current_in_c),
+                        b"cuMemAllocAsync": ALLOCATE(self._allocate_in_c), b"cuMemFreeAsync": FREE(self._free_in_c)}
 
     def names(self) -> list[str]:
         return [c[0] for c in self.calls]
@@ -240,6 +243,14 @@ class FakeDriver:
 
     def cuMemFreeAsync(self, pointer, stream):
         return self._answer("cuMemFreeAsync", int(pointer), stream)
+
+    def _allocate_in_c(self, out, n, stream):
+        code, pointer = self.cuMemAllocAsync(n, stream or 0)
+        out[0] = int(pointer or 0)
+        return code
+
+    def _free_in_c(self, pointer, stream):
+        return self.cuMemFreeAsync(pointer, stream or 0)[0]
 
     def cuMemcpyHtoDAsync(self, to, host, n, stream):
         ctypes.memmove(int(to), host, n)

@@ -76,6 +76,22 @@ def test_equal_signatures_mean_equal_keys(c):
     assert len(by_key) > 1000
 
 
+def test_arrays_as_arguments_of_algorithms(c):
+    """Signatures have numbers of dtypes, so that nothing need be kept; a dtype without one is left to Python."""
+    float32, int32 = (array(4096, (7,), (1,), d) for d in ("f4", "i4"))
+    kinds = {FieldsArray: c_readers.c_reader(c, A), float32.dtype: 0, int32.dtype: 1 << 40}
+    again = array(4096, (7,), (1,), "f4")
+    found = [c.array_on_gpu(kinds, a) for a in (float32, int32, again)]
+    assert found[0] == found[2] != found[1] and [pointer for _, pointer in found] == [4096] * 3
+    assert [int.from_bytes(part[8:16], sys.byteorder) for part, _ in found] == [0, 1 << 40, 0]
+    unusual = array(4096, (7,), (1,))
+    memory = type("Other", (MemoryPointer,), {})(UnownedMemory(8192, 1, None, 0), 0)
+    unusual._is["data"] = memory
+    put(unusual, 72, id(memory))
+    for a in (array(4096, (7,), (1,), "c8"), array(4096, (7,), (1,), "f8"), unusual, 5):
+        assert c.array_on_gpu(kinds, a) is NotImplemented
+
+
 def no_sizes(self, *_):
     put(self, 8, 0, 0, 0)
 
@@ -238,7 +254,7 @@ def test_tensors_are_read_by_the_functions_of_their_library(c):
     c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), PLACE, CLASSES[0], 0, 5)
     by_signature = {}
     for t, found in zip(tensors, signatures(c, Described, c.TORCH_SHIM, tensors), strict=True):
-        on_gpu = c.tensor_on_gpu(c.TORCH_SHIM, t)
+        on_gpu = c.array_on_gpu({Described: c.TORCH_SHIM}, t)
         if t.is_neg() or not t.is_cuda or t in tensors[:2]:
             assert found is NotImplemented is on_gpu
             continue
@@ -287,11 +303,11 @@ def lending(**said):
 def test_tensors_on_a_gpu_that_are_lent(c, said, right):
     """Those in CPU memory and complex ones, which may be conjugated lazily, are left to Python."""
     lender, kept = lending(**said)
-    found = c.tensor_on_gpu(lender, Tensor(4096, (7,), (1,)))
+    found = c.array_on_gpu({Tensor: lender}, Tensor(4096, (7,), (1,)))
     assert found[1] == 4104 if right else found is NotImplemented
-    assert c.tensor_on_gpu(lender, Tensor(4096, (7,), (1,), neg=True)) is NotImplemented
-    with pytest.raises(TypeError, match="tensor_on_gpu"):
-        c.tensor_on_gpu(lender)
+    assert c.array_on_gpu({Tensor: lender}, Tensor(4096, (7,), (1,), neg=True)) is NotImplemented
+    with pytest.raises(TypeError, match="array_on_gpu"):
+        c.array_on_gpu({})
     assert kept
 
 
@@ -300,7 +316,7 @@ def test_arguments_of_algorithms(c):
     lender, kept = lending()
     t, negated, every = Tensor(4096, (7,), (1,)), Tensor(4096, (7,), (1,), neg=True), c.MAY_BE_ARRAY | c.MAY_BE_INT \
         | c.MAY_BE_NONE
-    signature, address = c.tensor_on_gpu(lender, t)
+    signature, address = c.array_on_gpu({Tensor: lender}, t)
     numpy, large = np.zeros(3), 1 << 70
 
     def read(value, key, roots):

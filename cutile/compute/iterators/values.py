@@ -143,6 +143,8 @@ def float_of_bits(bits: int) -> float:
 
 def bits_of_int(x: Any) -> int:
     """An integer as the int64 in which it travels."""
+    if type(x) is int and -(1 << 63) <= x < 1 << 63:
+        return x
     return (int(x) + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
