@@ -221,7 +221,7 @@ class _Array:
 
     def __init__(self, dtype: np.dtype, size: int):
         self.dtype, self.nbytes, self.size = dtype, size * dtype.itemsize, size
-        self.data, self.ptr = self, NOWHERE  # they ask an array of CuPy for `data.ptr`, in less time than others
+        self.data, self.ptr = self, NOWHERE  # as of arrays of CuPy, which they read in less time than others
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
