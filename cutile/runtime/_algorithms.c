@@ -87,7 +87,8 @@ PyObject *read_roles(PyObject *self, PyObject *const *a, Py_ssize_t n)
 
 /* ---------------------------------------------------------------- steps of plans */
 
-typedef struct { int64_t one, other, alike, moved, low, high, step, item, last; } Pair; /* of lines (compute/overlaps.py) */
+/* of lines of memory, as compute/overlaps.py has it */
+typedef struct { int64_t one, other, alike, moved, low, high, step, item, last; } Pair;
 
 static int address_at(PyObject *roots, int64_t i, int64_t *out)
 {
@@ -249,7 +250,7 @@ PyObject *call_algorithm(PyObject *self, PyObject *const *a, Py_ssize_t n)
 {
     PyObject *key, *roots, *out = NULL;
     if (n != 8 || !PyDict_Check(a[5]))
-        return PyErr_Format(PyExc_TypeError, "call_algorithm() takes what read_roles() does, plans, storage and a stream");
+        return PyErr_Format(PyExc_TypeError, "call_algorithm() takes what read_roles() does, plans, storage, a stream");
     if (!read_call(a, &key, &roots))
         return forgotten() ? Py_NewRef(Py_None) : NULL;
     Py_ssize_t before = PyList_Size(roots), ran = NOTHING;
@@ -274,6 +275,7 @@ PyObject *call_algorithm(PyObject *self, PyObject *const *a, Py_ssize_t n)
 int start_algorithms(PyObject *prepared)
 {
     prepared_type = Py_XNewRef(prepared);
-    return (n_for_c = PyUnicode_InternFromString("for_c")) != NULL && (n_used = PyUnicode_InternFromString("used")) != NULL
+    return (n_for_c = PyUnicode_InternFromString("for_c")) != NULL
+        && (n_used = PyUnicode_InternFromString("used")) != NULL
         && (n_large_enough = PyUnicode_InternFromString("large_enough")) != NULL;
 }

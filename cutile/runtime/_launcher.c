@@ -415,13 +415,14 @@ static PyMethodDef methods[] = {
     {"run_steps", (PyCFunction)(void (*)(void))run_steps, METH_FASTCALL,
      "run_steps(steps, roots, stream, memory, streams) -> how many of the first steps of a plan ran\n"
      "(compute/plans.py); the next one is left to Python. steps: each bytes, pairs of lines of memory that are to be\n"
-     "apart, or a Prepared and its sources, or a function of roots and stream, whose error is raised;  memory: empty, or what temporary storage is allocated with, whose address\n"
-     "roots get, and which is freed where all steps ran;  streams: what reads a stream, by class"},
+     "apart, or a Prepared and its sources, or a function of roots and stream, whose error is raised;  memory: empty,\n"
+     "or what temporary storage is allocated with, whose address roots get, and which is freed where all steps ran;\n"
+     "streams: what reads a stream, by class"},
     {"call_algorithm", (PyCFunction)(void (*)(void))call_algorithm, METH_FASTCALL,
-     "call_algorithm(kinds, how, readers, first, arguments, plans, storage, stream) -> the plan of a call of an algorithm,\n"
-     "if all of it ran; else (key, roots, steps that ran, plan or None), with storage among the roots if steps ran;\n"
-     "None for a call that cannot be read. plans: by key, each with an attribute `for_c`: None, or steps, memory and\n"
-     "streams as run_steps takes them, what divides addresses of storage, and `written` as insert() takes it; and with\n"
+     "call_algorithm(kinds, how, readers, first, arguments, plans, storage, stream) -> the plan of a call, if all of\n"
+     "it ran; else (key, roots, steps that ran, plan or None), with storage among the roots if steps ran; None for a\n"
+     "call that cannot be read. plans: by key, each with an attribute `for_c`: None, or steps, memory and streams as\n"
+     "run_steps takes them, what divides addresses of storage, and `written` as insert() takes it; and with\n"
      "`large_enough`: what array_on_gpu says of storage that may be used;  storage: the user's, or None"},
     {"unfollowed", (PyCFunction)(void (*)(void))unfollowed, METH_FASTCALL,
      "unfollowed(arguments, arrays, tensors, others, grad) -> whether all are of known classes, and autograd follows\n"
@@ -450,7 +451,8 @@ PyMODINIT_FUNC PyInit__launcher(void)
         return NULL;
     PyObject *m = PyModule_Create(&module), *cache = PyType_FromSpec(&cache_spec);
     PyObject *prepared = PyType_FromSpec(&prepared_spec);
-    int ok = m != NULL && NEEDS_NO_GIL(m) == 0 && start_algorithms(prepared) && start_host_launches() && start_calls() && cache != NULL
+    int ok = m != NULL && NEEDS_NO_GIL(m) == 0 && start_host_launches() && start_calls() && cache != NULL
+        && start_algorithms(prepared)
         && PyModule_AddObjectRef(m, "LaunchCache", cache) == 0 && prepared != NULL
         && PyModule_AddObjectRef(m, "Prepared", prepared) == 0 && add_entries(m, cache)
         && add_callables(m);

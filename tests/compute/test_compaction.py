@@ -36,8 +36,9 @@ def fresh():
     forget_plans()
 
 
-WAYS = {"host": {}, "gpu": {"AHEAD": 2048, "ONCE": 1 << 16}, "gpu, two launches": {"ONCE": 0}, "gpu, many": {"ONCE": 0, "MANY": 1},
-        "gpu, groups": {"ONCE": 0, "MANY": 1, "GROUPED": 1}, "gpu, each item once": {}}
+WAYS = {"host": {}, "gpu": {"AHEAD": 2048, "ONCE": 1 << 16}, "gpu, two launches": {"ONCE": 0},
+        "gpu, many": {"ONCE": 0, "MANY": 1}, "gpu, groups": {"ONCE": 0, "MANY": 1, "GROUPED": 1},
+        "gpu, each item once": {}}
 
 
 def choose(monkeypatch, way: str) -> None:
