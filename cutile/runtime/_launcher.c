@@ -408,7 +408,7 @@ static PyMethodDef methods[] = {
      "NotImplemented for one that is not in GPU memory, or that is unusual. kinds: as in read_roles"},
     {"read_roles", (PyCFunction)(void (*)(void))read_roles, METH_FASTCALL,
      "read_roles(kinds, how, readers, first, arguments) -> (key, roots) of a call of an algorithm (compute/roles.py).\n"
-     "kinds: how arrays are read, by class: TORCH_SHIM, CUPY_FIELDS, or what `lender` gave, and a number of each dtype\n"
+     "kinds: how arrays are read, by class: TORCH_SHIM, CUPY_FIELDS, or what `lender` gave; and numbers of dtypes\n"
      "of CuPy;  how: for each argument what is read here, of MAY_BE_ARRAY (an array in GPU memory), MAY_BE_INT and\n"
      "MAY_BE_NONE;  readers: what reads all else, given argument, key and roots;  first: the first item of the key.\n"
      "What a reader raises is raised"},
