@@ -14,7 +14,8 @@ class OpKind(enum.IntEnum):
     """Operators that everyone knows, with the meaning of C++ on the type of the items [OPR-3].
 
     Integers are divided towards zero, and MODULUS has the sign of the dividend. MINIMUM and MAXIMUM pass over NaN. On
-    floats of eight bits they compute in float32.
+    floats of eight bits they compute in float32, with truth values in int32: PLUS of two is 2, and true where it is
+    stored as a truth value.
 
     Attributes
     ----------
@@ -85,17 +86,22 @@ def wide(x):
     return ct.astype(x, ct.float32) if ct.static_eval(_is_restricted(x)) else x
 
 
+def number(x):
+    """What C++ computes with: the truth values are the integers 0 and 1."""
+    return ct.astype(x, ct.int32) if ct.static_eval(getattr(x, "dtype", None) == ct.bool_) else wide(x)
+
+
 def _is_restricted(x: Any) -> bool:
     dtype = getattr(x, "dtype", None)
     return isinstance(dtype, ct.DType) and info(dtype).floating and not info(dtype).arithmetic
 
 
 FUNCTIONS: dict[OpKind, Callable] = {
-    OpKind.PLUS: lambda x, y: wide(x) + wide(y),
-    OpKind.MINUS: lambda x, y: wide(x) - wide(y),
-    OpKind.MULTIPLIES: lambda x, y: wide(x) * wide(y),
-    OpKind.DIVIDES: lambda x, y: divides(wide(x), wide(y)),
-    OpKind.MODULUS: lambda x, y: modulus(wide(x), wide(y)),
+    OpKind.PLUS: lambda x, y: number(x) + number(y),
+    OpKind.MINUS: lambda x, y: number(x) - number(y),
+    OpKind.MULTIPLIES: lambda x, y: number(x) * number(y),
+    OpKind.DIVIDES: lambda x, y: divides(number(x), number(y)),
+    OpKind.MODULUS: lambda x, y: modulus(number(x), number(y)),
     OpKind.EQUAL_TO: lambda x, y: wide(x) == wide(y),
     OpKind.NOT_EQUAL_TO: lambda x, y: wide(x) != wide(y),
     OpKind.GREATER: lambda x, y: wide(x) > wide(y),
@@ -111,6 +117,6 @@ FUNCTIONS: dict[OpKind, Callable] = {
     OpKind.BIT_NOT: lambda x: ~x,
     OpKind.IDENTITY: lambda x: x,
     OpKind.NEGATE: lambda x: -wide(x),
-    OpKind.MINIMUM: lambda x, y: ct.minimum(wide(x), wide(y)),
-    OpKind.MAXIMUM: lambda x, y: ct.maximum(wide(x), wide(y)),
+    OpKind.MINIMUM: lambda x, y: ct.minimum(number(x), number(y)),
+    OpKind.MAXIMUM: lambda x, y: ct.maximum(number(x), number(y)),
 }

@@ -93,3 +93,32 @@ def test_floats_of_eight_bits(dtype):
     keys = np.array([3, -1, 2, 0.5]).astype(dtype)
     compute.merge_sort(keys, None, keys, None, 4, OpKind.LESS)
     assert keys.astype(float).tolist() == [-1, 0.5, 2, 3]
+
+
+TRUTHS = {OpKind.PLUS: lambda a, b: a + b, OpKind.MINUS: lambda a, b: a - b, OpKind.MULTIPLIES: lambda a, b: a * b,
+          OpKind.MINIMUM: min, OpKind.MAXIMUM: max, OpKind.DIVIDES: lambda a, b: a // b, OpKind.MODULUS: lambda a, b: 0}
+
+
+@pytest.mark.parametrize("kind", TRUTHS, ids=lambda kind: kind.name)
+def test_arithmetic_of_truth_values_is_that_of_integers(kind):
+    """Whose results become truth values where these are stored."""
+    a, b = np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)
+    truths, numbers = np.zeros(4, bool), np.zeros(4, int)
+    n = 4
+    if kind in (OpKind.DIVIDES, OpKind.MODULUS):
+        a, b, n = a[1::2], b[1::2], 2  # not by 0
+    right = [TRUTHS[kind](int(x), int(y)) for x, y in zip(a, b, strict=True)]
+    compute.binary_transform(a, b, numbers, kind, n)
+    compute.binary_transform(a, b, truths, kind, n)
+    assert numbers[:n].tolist() == right and truths[:n].tolist() == list(map(bool, right))
+
+
+@pytest.mark.parametrize(("kind", "fold"), [(OpKind.PLUS, np.any), (OpKind.MAXIMUM, np.any),
+                                            (OpKind.MULTIPLIES, np.all), (OpKind.MINIMUM, np.all)])
+@pytest.mark.parametrize("n", [1, 2, 700, 5000])
+def test_sums_of_truth_values(kind, fold, n):
+    for x in (np.zeros(n, bool), np.ones(n, bool), np.arange(n) == n // 2, np.arange(n) != n // 2):
+        out, scanned = np.zeros(1, bool), np.zeros(n, bool)
+        compute.reduce_into(x, out, n, kind)
+        compute.inclusive_scan(x, scanned, kind, None, n)
+        assert out[0] == fold(x) and scanned.tolist() == [fold(x[:k + 1]) for k in range(n)]
