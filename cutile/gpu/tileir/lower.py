@@ -62,12 +62,13 @@ from cutile.passes.relaxed_atomic import relaxed_atomic
 from cutile.passes.shared_division import shared_division
 from cutile.passes.short_reduction import short_reduction
 from cutile.passes.structured_exits import has_break, structured_exits
+from cutile.passes.waiting_load import waiting_load
 from cutile.spans import Span
 from cutile.types import ListType, TileType
 
 IN_BOUNDS_SINCE = OPS["load_view_tko"].attr("inbounds").since
 PASSES = (flatten_frames, structured_exits, dce, short_reduction, cse, shared_division, licm, loop_split, dce,
-          relaxed_atomic)
+          relaxed_atomic, waiting_load)
 
 
 def after_passes(kernel: Kernel) -> Kernel:
