@@ -148,6 +148,13 @@ def divided_in_a_loop(a, b, n):
     return s
 
 
+def divided_while_it_may(a, b, n):
+    s, i = a, 0
+    while b != 0 and i < n:
+        s, i = s + a // b, i + 1
+    return s
+
+
 def divided_in_a_branch(a, b, n):
     s = a
     for _ in range(n):
@@ -158,7 +165,7 @@ def divided_in_a_branch(a, b, n):
 
 FUNCTIONS = [before_a_branch, only_in_branches, before_a_loop, carried_unchanged, in_nested_loops, behind_a_break,
              while_it_holds, in_calls, nobody_needs, some_are_needed, never_reaches_the_end,
-             divided_in_a_loop, divided_in_a_branch]
+             divided_in_a_loop, divided_while_it_may, divided_in_a_branch]
 A, B = (m.ravel().astype(np.int32) for m in np.meshgrid(range(-2, 6), range(-3, 5)))
 
 

@@ -1,18 +1,21 @@
 """Move ops without effect out of loops if their operands come from outside: they compute the same value in every
 iteration.
 
-A loop may have no iteration, so what is moved must be harmless: an integer division stays unless its divisor is a
-constant other than zero.
+A loop may have no iteration, so what is moved must be harmless: integers are divided by 1 where their divisor is zero.
+They could not stay in the loop either: the assembler moves them, takes it then for granted that the divisor is not
+zero, and removes a test of that before the loop (docs/assembler-bugs.md).
 """
 
 from __future__ import annotations
 
 from cutile._support.structs import replace
-from cutile.dtypes import info
+from cutile.dtypes import bool_, info
+from cutile.ir.build import Builder
 from cutile.ir.nodes import For, Kernel, Node, Op, Region, Value, While
 from cutile.ir.walk import definitions, rewrite
-from cutile.ops import arithmetic, convert, create
+from cutile.ops import arithmetic, compare, convert, create, select
 from cutile.passes.cse import key_of
+from cutile.types import TileType
 
 DIVISIONS = (arithmetic.floordiv, arithmetic.mod, arithmetic.cdiv)
 
@@ -20,35 +23,44 @@ DIVISIONS = (arithmetic.floordiv, arithmetic.mod, arithmetic.cdiv)
 def licm(kernel: Kernel) -> Kernel:
     """The kernel with invariant ops before their loops. Inner loops come first, so that an op can leave several."""
     source = definitions(kernel.body)
-    return rewrite(kernel, lambda old, n: _hoisted(n, source) if isinstance(n, For | While) else None)
+    harmless: set[Value] = set()  # quotients whose divisors are not zero
+    return rewrite(kernel, lambda old, n: _hoisted(n, source, harmless) if isinstance(n, For | While) else None)
 
 
-def _hoisted(n: For | While, source: dict[Value, Node]) -> list[Node] | None:
+def _hoisted(n: For | While, source: dict[Value, Node], harmless: set[Value]) -> list[Node] | None:
     inside = {*definitions(n.body), *n.params}
     if isinstance(n, For):
         inside.add(n.iv)
     moved: list[Node] = []
     kept: list[Node] = []
     for inner in n.body.nodes:
-        if isinstance(inner, Op) and _harmless(inner, source) and inside.isdisjoint(inner.operands):
-            moved.append(inner)
+        if isinstance(inner, Op) and inside.isdisjoint(inner.operands) and key_of(inner) is not None:
+            moved += [inner] if _is_harmless(inner, source, harmless) else _made_harmless(inner)
             inside.difference_update(inner.results)
+            harmless.update(inner.results)
         else:
             kept.append(inner)
     return [*moved, replace(n, body=Region(kept, n.body.params))] if moved else None
 
 
-def _harmless(n: Op, source: dict[Value, Node]) -> bool:
-    if key_of(n) is None:
-        return False
-    if n.op in DIVISIONS and info(n.results[0].type.dtype).integral:
-        divisor = source.get(n.operands[1])
-        while isinstance(divisor, Op) and _only_rearranges(divisor):
-            divisor = source.get(divisor.operands[0])
-        return isinstance(divisor, Op) and divisor.op is create.constant and bool(divisor.attrs["value"])
-    return True
+def _is_harmless(n: Op, source: dict[Value, Node], harmless: set[Value]) -> bool:
+    if n.op not in DIVISIONS or not info(n.results[0].type.dtype).integral or n.results[0] in harmless:
+        return True
+    divisor = source.get(n.operands[1])
+    while isinstance(divisor, Op) and _only_rearranges(divisor):
+        divisor = source.get(divisor.operands[0])
+    return isinstance(divisor, Op) and divisor.op is create.constant and bool(divisor.attrs["value"])
 
 
 def _only_rearranges(n: Op) -> bool:
     """Whether all elements of the result are elements of one operand, moved or cast."""
     return len(n.operands) == 1 and (n.op.moves_data or n.op is convert.astype)
+
+
+def _made_harmless(n: Op) -> list[Node]:
+    """A division by 1 where the divisor is zero."""
+    b, (x, divisor) = Builder(n.span), n.operands
+    zero, one = (b.op1(create.constant, result=divisor.type, value=v) for v in (0, 1))
+    is_zero = b.op1(compare.equal, divisor, zero, result=TileType(bool_, divisor.type.shape))
+    b.append(replace(n, operands=(x, b.op1(select.where, is_zero, one, divisor, result=divisor.type))))
+    return b.region.nodes
