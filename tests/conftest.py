@@ -1,6 +1,5 @@
 """Settings of all tests: a cache folder of their own for compiled code, and no time limits for hypothesis."""
 
-import gc
 import os
 
 import pytest
@@ -8,12 +7,6 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile("patient", settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]))
 settings.load_profile("patient")
-
-
-def pytest_collection_finish() -> None:
-    """What the collection has made stays until the end: the collector of garbage need not look at it again."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
