@@ -13,7 +13,7 @@ from cutile.dtypes import bool_, info
 from cutile.ir.build import Builder
 from cutile.ir.nodes import For, Kernel, Node, Op, Region, Value, While
 from cutile.ir.walk import definitions, rewrite
-from cutile.ops import arithmetic, compare, convert, create, select
+from cutile.ops import arithmetic, compare, convert, create, select, shape
 from cutile.passes.cse import key_of
 from cutile.types import TileType
 
@@ -60,7 +60,12 @@ def _only_rearranges(n: Op) -> bool:
 def _made_harmless(n: Op) -> list[Node]:
     """A division by 1 where the divisor is zero."""
     b, (x, divisor) = Builder(n.span), n.operands
-    zero, one = (b.op1(create.constant, result=divisor.type, value=v) for v in (0, 1))
+    zero, one = (_filled(b, divisor.type, v) for v in (0, 1))
     is_zero = b.op1(compare.equal, divisor, zero, result=TileType(bool_, divisor.type.shape))
     b.append(replace(n, operands=(x, b.op1(select.where, is_zero, one, divisor, result=divisor.type))))
     return b.region.nodes
+
+
+def _filled(b: Builder, t: TileType, number: int) -> Value:
+    scalar = b.op1(create.constant, result=TileType(t.dtype), value=number)
+    return scalar if t.shape == () else b.op1(shape.broadcast_to, scalar, result=t, shape=t.shape)

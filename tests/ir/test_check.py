@@ -79,6 +79,7 @@ def refused(text_or_kernel, *messages: str) -> None:
 
 @pytest.mark.parametrize("old, new, messages", [
     ("if %c : i32[]", "if %n : i32[]", ("condition: (i32[]) where (b1[])", "in: %r = if %n : i32[]")),
+    ("%one = constant() {value=1} : i32[]", "%one = constant() {value=1} : i32[4]", ("a constant is a scalar",)),
     ("yield %two", "yield %x", ("yield of the branch of if: (f32[4]) where (i32[])", "in: yield %x")),
     ("yield %two", "yield", ("yield of the branch of if: () where (i32[])",)),
     ("yield %two", "", ("the branch of if does not end in a terminator", "in: %two = add(%one, %one)")),

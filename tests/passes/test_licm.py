@@ -89,3 +89,23 @@ def test_a_loop_that_does_not_run_divides_by_nothing(dtype, divide, n):
     with instead_of_interpreter():
         ct.launch(None, (len(x),), kernel, arguments)
     assert out.tolist() == want
+
+
+def test_elements_whose_branch_is_not_taken_divide_by_nothing():
+    """A branch of elements is a mask, and what divides is a tile."""
+    def divided(a, b, count):
+        s = a
+        for _ in range(count):
+            if b != 0:
+                s = s + a // b - a % b + ct.cdiv(a, b)
+        return s
+
+    @ct.kernel
+    def kernel(x, y, count, out):
+        ct.store(out, 0, ct.elementwise(lambda a, b: divided(a, b, count))(ct.load(x, 0, 32), ct.load(y, 0, 32)))
+
+    x, y = (m.ravel().astype(np.int32) for m in np.meshgrid(range(-3, 5), range(-1, 3)))
+    out = np.zeros_like(x)
+    with instead_of_interpreter():
+        ct.launch(None, (1,), kernel, (x, y, 3, out))
+    assert out.tolist() == [divided(a, b, 3) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
