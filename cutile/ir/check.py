@@ -190,7 +190,7 @@ class _Checker:
         for name, value in n.attrs.items():
             if not is_attr(value):
                 self.fail(n, f"attribute {name} cannot hold {value!r}")
-        if n.op.name == "constant" and n.results[0].type.shape:
+        if n.op.name == "constant" and getattr(n.results[0].type, "shape", ()):
             self.fail(n, "a constant is a scalar")
         if checked.combine and (n.op.effect in MEMORY or n.region is not None and n.op.accumulates):
             self.fail(n, f"{n.op.name} stands in a combine body")
