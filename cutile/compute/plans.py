@@ -302,8 +302,8 @@ class Plan:
     def _compile(self, roots: list) -> None:
         """Compile the launches, several at a time. What a launch would refuse is left to it."""
         try:
-            ahead.build_together(((step.kernel, step.arguments(roots)) for step in self._steps
-                                  if isinstance(step, Step)), self.device)
+            ahead.build_together([(step.kernel, step.arguments(roots)) for step in self._steps
+                                  if isinstance(step, Step)], self.device)
         except Exception as e:
             trace.say(trace.LAUNCHES, f"compiled one after another: {type(e).__name__}: {e}")
         self._compiled = True

@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextvars
 import functools
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,34 +54,41 @@ def codes(launches: Iterable[tuple[Kernel, tuple]], capabilities: Sequence[tuple
 
 
 @in_usual_mode
-def build_together(launches: Iterable[tuple[Kernel, tuple]], ordinal: int) -> None:
+def build_together(launches: Sequence[tuple[Kernel, tuple]], ordinal: int) -> None:
     """Put the code that first launches on a GPU need into the cache on disk, where they find it: that of different
-    kernels at the same time. What fails is left to the launches, which tell the user.
+    kernels at the same time, each from when it is typed on. What fails is left to the launches, which tell the user.
     """
-    if settings.on_host() or not settings.get("CACHE"):
+    if len(launches) < 2 or settings.on_host() or not settings.get("CACHE"):
         return
-    from concurrent.futures import ThreadPoolExecutor, wait
+    from concurrent.futures import ThreadPoolExecutor
 
+    from cutile.gpu import cubin
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        try:
+            for what in _not_carried(launches, ordinal):
+                pool.submit(contextvars.copy_context().run, cubin.build, *what)
+            pool.shutdown()
+        except BaseException:  # Ctrl-C: finish those that run, and begin no other
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _not_carried(launches: Iterable[tuple[Kernel, tuple]], ordinal: int) -> Iterator[tuple]:
+    """What `cubin.build` takes for launches of which no code is carried, each once."""
     from cutile.compilation.launch_signature import of_launch
-    from cutile.gpu import carried, cubin
+    from cutile.gpu import carried
     from cutile.gpu.driver import driver
 
-    target = driver().device(ordinal).target
-    wanted = {}
+    target, met = driver().device(ordinal).target, {}
     for kernel, values in launches:
         arguments = kernel.classify(values)
         program = kernel.program(arguments).kernel
         constraints, symbol = of_launch(kernel, arguments)
-        if carried.find(program, constraints, target, kernel.options) is None:
-            wanted.setdefault((id(program), repr(constraints)), (program, constraints, target, kernel.options, symbol))
-    if len(wanted) < 2:
-        return
-    with ThreadPoolExecutor(min(len(wanted), os.cpu_count() or 1)) as pool:
-        try:
-            wait([pool.submit(contextvars.copy_context().run, cubin.build, *what) for what in wanted.values()])
-        except BaseException:  # Ctrl-C: finish those that run, and begin no other
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        key = id(program), repr(constraints)
+        if key not in met and carried.find(program, constraints, target, kernel.options) is None:
+            met[key] = program  # which lives as long as its id is looked for
+            yield program, constraints, target, kernel.options, symbol
 
 
 def carry(found: dict[str, list[Any]]) -> Carried:

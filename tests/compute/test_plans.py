@@ -20,6 +20,7 @@ from cutile.compute.scan import Scan
 from cutile.gpu import cubin as building
 from cutile.gpu import driver as drivers
 from cutile.runtime import launch_cache
+from cutile.runtime.kernel import Kernel
 from tests.gpu import extension
 from tests.gpu.arrays import Cuda
 from tests.gpu.fake_driver import FakeDriver, installed, sizes_of
@@ -318,6 +319,25 @@ def test_kernels_of_a_first_call_are_compiled_at_the_same_time(monkeypatch, many
     many = len(threads)
     call()
     assert len(threads) == many
+
+
+def test_a_kernel_is_compiled_while_the_next_one_is_typed(monkeypatch, many_kernels):
+    """The second one is typed only when the first one is being built."""
+    fake, threads, call = many_kernels
+    begun, waited = threading.Event(), []
+
+    def build(*what):
+        threads.append(threading.get_ident())
+        begun.set()
+        return fake.build(*what)
+
+    def program(self, arguments, real=Kernel.program):
+        waited.append(begun.wait(60 if len(waited) == 1 else 0))
+        return real(self, arguments)
+    monkeypatch.setattr(building, "build", build)
+    monkeypatch.setattr(Kernel, "program", program)
+    call()
+    assert waited[:2] == [False, True] and threads[0] != threading.get_ident()
 
 
 @pytest.mark.parametrize("name, value", [("CUTILE_CACHE", "0"), ("CUTILE_BACKEND", "interp")])
