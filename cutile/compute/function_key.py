@@ -18,6 +18,7 @@ import numpy as np
 
 import cutile as ct
 from cutile.compute.arrays import is_array, part_of_array, type_of_array
+from cutile.front.bytecode_names import GLOBAL, uses
 from cutile.front.context import Hidden
 
 # ------------------------------------------------------------------ at each call
@@ -157,12 +158,8 @@ def code_key(code: types.CodeType) -> tuple:
 
 @functools.lru_cache(maxsize=4096)
 def global_names(code: types.CodeType) -> list[str]:
-    """The names that a function, or a function defined in it, may look up outside."""
-    found = dict.fromkeys(code.co_names)
-    for const in code.co_consts:
-        if isinstance(const, types.CodeType):
-            found.update(dict.fromkeys(global_names(const)))
-    return list(found)
+    """The globals that a function, or a function defined in it, may look up; names of attributes are none."""
+    return list(dict.fromkeys(use.name for use in uses(code) if use.how == GLOBAL))
 
 
 def _captured(obj: Any, around: dict, hidden: dict[int, Hidden]) -> tuple[Any, Any]:

@@ -197,6 +197,10 @@ class StructValue(metaclass=StructClass):
     def __iter__(self):
         return (getattr(self, f.name) for f in dataclasses.fields(self))
 
+    def __getitem__(self, key: Any) -> Any:
+        """A field, as in operators, or several of a slice: for the host, and for static constructs of tile code."""
+        return tuple(self)[key]
+
 
 def gpu_struct(fields: Any, name: str = "AnonymousStruct") -> Any:
     """The class of a struct [TYP-2].

@@ -187,6 +187,22 @@ def test_structs(way):
     assert counts.tolist() == [len(w) for w in want[:2]]
 
 
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_items_of_several_wide_numbers(way, dtype):
+    """Which lanes of a GPU load beside each other."""
+    Point = compute.gpu_struct({"real": dtype().real.dtype, "tag": np.int32})
+    for x in (numbers(5000).astype(dtype) * (1 + 2j), np.zeros(5000, Point.dtype)):
+        if x.dtype.names:
+            x["real"], x["tag"] = numbers(5000), np.arange(5000)
+        real = x["real"] if x.dtype.names else x.real
+        outs, counts = [np.zeros_like(x) for _ in range(3)], np.zeros(2, np.int64)
+        compute.three_way_partition(x, *outs, counts, lambda v: v.real < 1, lambda v: v.real > 2, len(x))
+        want = x[real < 1], x[real > 2], x[(real >= 1) & (real <= 2)]
+        assert all(np.array_equal(out[:len(w)], w) for out, w in zip(outs, want, strict=True))
+        compute.select(x, outs[0], counts, lambda v: v.real < 1, len(x))
+        assert counts[0] == len(want[0]) and np.array_equal(outs[0][:len(want[0])], want[0])
+
+
 def test_outputs_that_are_iterators(way):
     n, x = 5000, numbers(5000)
     backwards, rest, counts = np.zeros(n, np.float64), np.zeros(n, np.int32), np.zeros(2, np.int64)

@@ -47,3 +47,19 @@ def test_defaults_and_keyword_defaults():
     f.__defaults__, f.__kwdefaults__ = (3,), {"m": 0}
     compute.unary_transform(A, o, f, len(A))
     assert o.tolist() == (A * 3).tolist()
+
+
+def test_names_of_attributes_capture_nothing(monkeypatch):
+    """Though a global array, even of structs, has the name of a field."""
+    Point = compute.gpu_struct({"field": np.int32, "other": np.int32})
+    points, o = np.zeros(3, Point.dtype), np.zeros(3, np.int32)
+    points["field"] = 4, 5, 6
+
+    def summed(p):
+        return (lambda q: q.field)(p) + p.other
+
+    for there in (points, points["field"], np.zeros((2, 2))):
+        monkeypatch.setitem(globals(), "field", there)
+        assert not operator(summed).hidden
+        compute.unary_transform(points, o, summed, 3)
+        assert o.tolist() == [4, 5, 6]

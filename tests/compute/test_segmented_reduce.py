@@ -100,6 +100,21 @@ def test_segments_that_may_be_alike(kind, length, kernel):
             assert o.tolist() == expected(x, starts, ends, fold, init), (name, kind)
 
 
+@pytest.mark.parametrize("length", [2, 16, 64])
+def test_segments_that_may_be_alike_of_several_numbers(length, kernel):
+    Pair = compute.gpu_struct({"a": np.int32, "b": np.float64})
+    segments = segmented_reduce._shape_alike(length).rows + 3
+    n = segments * length
+    offsets, x = np.arange(0, n + 1, length), np.zeros(n, Pair.dtype)
+    x["a"], x["b"] = np.arange(n), np.arange(n) / 2
+    o, z = np.zeros(segments, Pair.dtype), np.zeros(segments, complex)
+    one_shot(x, o, segments, offsets[:-1], offsets[1:], lambda p, q: Pair(p.a + q.a, p.b + q.b), Pair(0, 0.0))
+    for name in ("a", "b"):
+        assert np.array_equal(o[name], x[name].reshape(-1, length).sum(1))
+    one_shot(x["b"] * 2j, z, segments, offsets[:-1], offsets[1:], OpKind.PLUS, np.zeros(1, complex))
+    assert np.array_equal(z, o["b"] * 2j)
+
+
 @pytest.mark.parametrize("mean", deep_but([1, 3, 5, 9, 20, 40, 70, 300, 700, 2000, 20000], 3, 20, 300, 20000))
 def test_lengths_of_segments(mean, kernel):
     rng = np.random.default_rng(mean)

@@ -36,8 +36,11 @@ def test_values():
     t = P.value_type
     for value in (p, np.array([(1.5, 2)], P.dtype), np.array([(1.5, 2)], P.dtype)[0], (1.5, 2), P({"y": 2, "x": 1.5})):
         assert t.numbers(value) == (1.5, 2)
+    assert (p[0], p[-1], p[:1]) == (1.5, 2, (1.5,))
     with pytest.raises(TypeError):
         P(1)
+    with pytest.raises(IndexError):
+        p[2]
 
 
 def test_types():
