@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from itertools import count
-from math import prod
+from math import gcd
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from cutile.compute.complex_numbers import fields_of
-from cutile.compute.value_types import COMPLEX, Number, ValueType, storage, value_type
-from cutile.dtypes import DType, info, int32, int64
+from cutile.compute.structured import structured
+from cutile.compute.value_types import Number, ValueType, storage, value_type
+from cutile.dtypes import DType, info, int32, int64, of_storage, uint8, uint16, uint32, uint64
 from cutile.runtime import launch_cache
 from cutile.runtime.array_ref import ArrayRef, ref_of
 from cutile.runtime.arrays import NoArrayError, read_cupy, read_torch
@@ -98,20 +99,26 @@ class DeviceArray:
         """An array for each number of an item."""
         return _pieces(self, self.value_type, self.layout, (), 0)
 
+    def unit(self, at: int, size: int) -> int:
+        """How many of the `size` bytes of a number, `at` bytes into an item, can be read at once: a power of two. In
+        host memory NumPy reads at any address, but kernels count in such units how far apart items lie.
+        """
+        apart = (self.stride, self.itemsize) if self.layout.names else (self.stride,)
+        return gcd(size, *apart, *(() if self.host is not None else (self.pointer + at,)))
+
 
 def _pieces(array: DeviceArray, t: ValueType, layout: np.dtype, fields: tuple[str, ...], offset: int) -> list[Piece]:
     if isinstance(t, Number):
-        return [Piece(array, t.dtype, fields, offset, array.stride, 0, array.size)]
+        unit = array.unit(offset, info(t.dtype).storage.itemsize)
+        return [Piece(array, t.dtype, fields, offset, array.stride, 0, array.size, unit)]
     found, layout = [], fields_of(layout)
     for part, name in zip(t.parts, layout.names, strict=True):
         inner, at = layout.fields[name][:2]
-        inner, at = fields_of(inner), at + offset
-        size = max(inner[n].itemsize for n in inner.names) if inner.names else inner.itemsize
-        if not inner.names and (array.stride % size or (array.pointer + at) % size):
-            raise TypeError(f"the fields `{name}` of a struct array lie {array.stride} bytes apart, which their "
-                            f"{size} bytes do not divide; pass an aligned dtype: np.dtype(…, align=True)")
-        found += _pieces(array, part, inner, (*fields, name), at)
+        found += _pieces(array, part, fields_of(inner), (*fields, name), offset + at)
     return found
+
+
+UNSIGNED = {1: uint8, 2: uint16, 4: uint32, 8: uint64}  # by bytes
 
 
 class Piece(NamedTuple):
@@ -119,6 +126,8 @@ class Piece(NamedTuple):
 
     array   where they lie
     fields  the names that lead to the field; `offset`: of it in an item, in bytes
+    unit    how many bytes of a number can be read at once
+    raw     whether it has bytes of other numbers
     """
 
     array: Any
@@ -128,6 +137,22 @@ class Piece(NamedTuple):
     stride: int
     start: int
     stop: int
+    unit: int
+    raw: bool = False
+
+    @property
+    def packed(self) -> bool:
+        """Whether the numbers are read in several units."""
+        return self.unit < info(self.dtype).storage.itemsize
+
+    def is_whole(self) -> bool:
+        """Whether they are all that the array holds."""
+        return not self.fields and not self.raw and (self.start, self.stop) == (0, self.array.size)
+
+    def units(self) -> tuple[Piece, ...]:
+        """The units of the numbers, those with the lowest bits first."""
+        return tuple(self._replace(dtype=UNSIGNED[self.unit], offset=self.offset + k, raw=True)
+                     for k in range(0, info(self.dtype).storage.itemsize, self.unit))
 
     def cut(self, start: int, stop: int) -> Piece:
         return self._replace(start=start, stop=stop)
@@ -139,7 +164,9 @@ class Piece(NamedTuple):
 
     def on_host(self, root: np.ndarray) -> np.ndarray:
         """The numbers in host memory. `root`: the array."""
-        for name in self.fields:
+        if self.raw:
+            root = root.getfield(info(self.dtype).storage, self.offset)
+        for name in () if self.raw else self.fields:
             root = getattr(root, name) if root.dtype.kind == "c" else root[name]
         return root if (self.start, self.stop) == (0, len(root)) else root[self.start:self.stop]
 
@@ -184,14 +211,16 @@ class OnGpu:
 
 def array_of(obj: Any) -> DeviceArray:
     """The line of items that an array is; TypeError for what is no array, ValueError for several strided axes."""
-    if isinstance(obj, np.ndarray) and (obj.dtype.names or obj.dtype.kind == "c"):
+    if isinstance(obj, np.ndarray) and (obj.dtype.names or obj.dtype.kind == "c" or _is_spread(obj)):
         line = line_of(obj)
         return DeviceArray(value_type(obj.dtype), line.ctypes.data, line.size, line.strides[0], None,
                            line.flags.writeable, line, obj, obj.dtype)
-    if (parts := parts_on_gpu(obj)) is not None:
-        t, found = parts[0], array_of(parts[1])
-        return DeviceArray(t, found.pointer, found.size // 2, t.cls.dtype.itemsize, found.device, found.writable, None,
-                           obj)
+    if (found := structured(obj)) is not None:
+        if (at := found.line()) is None:
+            raise _not_contiguous(found.shape, found.strides)
+        line = None if found.host is None else line_of(found.host)
+        return DeviceArray(value_type(found.dtype), found.pointer, *at, found.device, found.writable, line, obj,
+                           found.dtype)
     ref = None if isinstance(obj, int | float | str | bytes | tuple | list | type(None)) else _read(obj)
     if ref is None:
         raise TypeError(f"Expected an iterator or a device array, got {type(obj).__name__}")
@@ -204,22 +233,9 @@ def array_of(obj: Any) -> DeviceArray:
                        ref.writable, None, obj)
 
 
-def parts_on_gpu(obj: Any) -> tuple[Any, OnGpu] | None:
-    """The type of complex numbers in GPU memory, and their parts, real and imaginary ones in turn; None for others.
-    ValueError if they are not contiguous.
-    """
-    if isinstance(obj, np.ndarray | int | float | str | bytes | tuple | list | type(None)):
-        return None
-    given = getattr(obj, "__cuda_array_interface__", None)
-    if given is None or given["typestr"][1:2] != "c":
-        return None
-    dtype, step = np.dtype(given["typestr"]), np.dtype(given["typestr"]).itemsize
-    for n, s in zip(given["shape"][::-1], (given.get("strides") or ())[::-1], strict=False):
-        if n > 1 and s != step:
-            raise _not_contiguous(given["shape"], given["strides"])
-        step *= n
-    t, (pointer, read_only) = COMPLEX[dtype], given["data"]
-    return t, OnGpu(pointer, 2 * prod(given["shape"]), dtype.itemsize // 2, t.parts[0].dtype, None, not read_only)
+def _is_spread(a: np.ndarray) -> bool:
+    """Whether numbers lie where no multiple of their size leads, as a field of packed structs does."""
+    return a.ndim == 1 and a.strides[0] % a.itemsize != 0 and of_storage(a.dtype) is not None
 
 
 def is_array(obj: Any) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from cutile.compute.arrays import DeviceArray
 from cutile.compute.iterators.base import IteratorBase, Reversed
-from cutile.compute.iterators.memory import ArrayIterator
+from cutile.compute.iterators.memory import InMemory
 from cutile.errors import TileUnsupportedFeatureError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _named_lines(written: dict[str, IteratorBase], read: dict[str, IteratorBase]
 
 def _lines(argument: str, it: IteratorBase, n: int | None, order: tuple | None, written: bool) -> Iterator[Line]:
     """Where the first n items lie, or all that there are."""
-    if isinstance(it, ArrayIterator):
+    if isinstance(it, InMemory):
         size = it.size() if n is None else min(n, it.size())
         yield Line(argument, it.array, it.start * it.array.stride, size, order, written)
     if not it.in_order:

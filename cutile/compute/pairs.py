@@ -241,7 +241,7 @@ def check_pair(source: Items, target: Items) -> None:
 
 def _is_memory(it: IteratorBase) -> bool:
     """Whether what was written can be read again."""
-    return it.reads and it.writes and (it.kind[0] == "array" or bool(it.children) and
+    return it.reads and it.writes and (it.kind[0] in ("array", "packed array") or bool(it.children) and
                                        all(map(_is_memory, it.children)))
 
 

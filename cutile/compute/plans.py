@@ -172,7 +172,7 @@ class Plan:
     def _template(self, arg: Any) -> Any:
         if isinstance(arg, Piece | Temporary):
             return Part(self._positions[id(arg.array)], arg._replace(array=ArrayInPlan(self.device)),
-                        isinstance(arg, Piece) and not arg.fields and (arg.start, arg.stop) == (0, arg.array.size))
+                        isinstance(arg, Piece) and arg.is_whole())
         if isinstance(arg, Held):
             return FromRoot(self._positions[id(arg)])
         return tuple(map(self._template, arg)) if type(arg) is tuple else arg

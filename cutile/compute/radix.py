@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from cutile.compute import host_sort
+from cutile.compute.arrays import array_of
 from cutile.compute.delegation import NUMBERS, Delegating, chosen
 from cutile.compute.digits import DIGIT, by_digits, shifts_of
 from cutile.compute.iterators.base import IteratorBase
-from cutile.compute.iterators.memory import ArrayIterator
 from cutile.compute.merge import MergeSort
 from cutile.compute.operators import Operator, operator
 from cutile.compute.pairs import (
@@ -108,7 +108,7 @@ def _before(t: ValueType, order: SortOrder) -> Operator:
 def _select(buffers: tuple[DoubleBuffer, ...], keys: Any, n: int, begin_bit: int | None, end_bit: int | None) -> None:
     """Note which buffers have the sorted items."""
     if n:
-        width = ArrayIterator(keys).array.itemsize * 8
+        width = array_of(keys).itemsize * 8
         for buffer in buffers:
             buffer.selector ^= len(shifts_of(width, begin_bit, end_bit)) % 2
 

@@ -69,6 +69,47 @@ class Elements:
 
 
 @dataclasses.dataclass(frozen=True)
+class Packed:
+    """Numbers that are read in several units, each from an array of unsigned integers; the first has the lowest bits.
+
+    `bits`: the unsigned integers of the size of a number. `unit`: those of a unit.
+    """
+
+    dtype: DType
+    bits: DType
+    unit: DType
+
+    def joined(self, units):
+        found = ct.astype(units[0], self.bits)
+        for k in ct.static_iter(range(1, len(units))):
+            found = found | ct.astype(units[k], self.bits) << ct.static_eval(k * self.unit.bitwidth)
+        return ct.bitcast(found, self.dtype)
+
+    def split(self, value):
+        bits = ct.bitcast(ct.astype(value, self.dtype), self.bits)
+        return tuple(ct.astype(bits >> k, self.unit)
+                     for k in ct.static_iter(range(0, self.bits.bitwidth, self.unit.bitwidth)))
+
+    def tile(self, state, place):
+        return self.joined(tuple(ct.load(state[k], (place.i,), (place.size,), padding_mode=ct.PaddingMode.ZERO)
+                                 for k in ct.static_iter(range(len(state)))))
+
+    def at(self, state, index, mask, inside=False):
+        return self.joined(tuple(ct.gather(state[k], index, mask=mask, check_bounds=not inside)
+                                 for k in ct.static_iter(range(len(state)))))
+
+    def put(self, state, place, value):
+        units = self.split(value)
+        for k in ct.static_iter(range(len(state))):
+            ct.store(state[k], (place.i,), units[k])
+
+    def put_at(self, state, index, value, mask):
+        units = self.split(value)
+        for k in ct.static_iter(range(len(state))):
+            ct.scatter(state[k], index, units[k], mask=mask)
+
+
+@dataclasses.dataclass(frozen=True)
 class Immediate:
     """A number that travels in an int: an integer itself, a float as the bits of a float64."""
 

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cutile._support.lru import LruDict
-from cutile.compute.arrays import KINDS, line_of, on_gpu, parts_on_gpu, read_in_c, reading
+from cutile.compute.arrays import KINDS, line_of, on_gpu, read_in_c, reading
 from cutile.compute.captured import capturing
 from cutile.compute.initial import FromMemory, Initial, initial_value
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ArrayIterator, as_input, as_output
 from cutile.compute.iterators.values import bits_of, bits_of_float, bits_of_int, type_of_value
 from cutile.compute.operators import KNOWN, OpKind, operator
+from cutile.compute.structured import structured
 from cutile.compute.value_types import StructValue, ValueType
 from cutile.dtypes import DType
 from cutile.runtime.launch_key import find_reader
@@ -69,14 +70,13 @@ def _read_array(value: Any, key: list, roots: list) -> None:
         key.append(seen)
         roots += found
     else:
-        try:
-            find_reader(cls)(value, key, roots)
-        except Exception:
-            if (parts := parts_on_gpu(value)) is None:
-                raise
-            find_reader(type(parts[1]))(parts[1], key, roots)
-            key.append("complex")
-            return
+        if (several := structured(value)) is not None:
+            key.append(several.part)
+            if several.host is not None:
+                return roots.append(line_of(several.host))
+            roots.append(several.pointer)
+            return read_in_c(value)
+        find_reader(cls)(value, key, roots)
         if isinstance(roots[-1], np.ndarray):
             roots[-1] = line_of(roots[-1])
         elif type(roots[-1]) is not int or type(key[-1]) is not tuple:

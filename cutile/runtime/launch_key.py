@@ -114,6 +114,11 @@ def _read_on_its_gpu(obj: Any, key: list, launch_values: list) -> None:
     """
     read_other(obj, key, launch_values)
     if len(part := key[-1]) == GPU_PARTS and part[GPU] is None and (pointer := launch_values[-1]):
-        from cutile.gpu.driver import driver
+        key[-1] = (*part[:GPU], gpu_of(pointer), *part[GPU + 1:])
 
-        key[-1] = (*part[:GPU], driver().device_of_pointer(pointer), *part[GPU + 1:])
+
+def gpu_of(pointer: int) -> int:
+    """The GPU whose memory has an address."""
+    from cutile.gpu.driver import driver
+
+    return driver().device_of_pointer(pointer)

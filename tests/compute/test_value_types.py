@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -68,7 +69,80 @@ def test_arrays_of_structs(align):
     assert np.array_equal(o["x"], x["n"]["a"]) and np.array_equal(o["n"]["a"], x["x"])
 
 
-def test_packed_fields_that_no_stride_reaches():
-    x = np.zeros(10, np.dtype([("c", "i1"), ("x", "f4")]))
-    with pytest.raises(TypeError, match="align=True"):
-        compute.unary_transform(x, x.copy(), lambda p: p, 10)
+PACKED = {"bytes": np.dtype([("c", "i1"), ("x", "f8"), ("n", "u2")]), "pairs": np.dtype([("n", "i2"), ("x", "f4")]),
+          "words": np.dtype([("n", "u4"), ("x", "f8")]), "nested": np.dtype([("n", "i1"), ("x", [("q", "?"), ("z",
+                                                                                                     "c16")])]),
+          "gap": np.dtype({"names": ["n", "x"], "formats": ["i1", "f2"], "offsets": [4, 1], "itemsize": 7})}
+
+
+def some(n: int, dtype: np.dtype) -> np.ndarray:
+    x = np.zeros(n, dtype)
+    if dtype.names:
+        for name in dtype.names:
+            x[name] = some(n, dtype[name])
+    else:
+        x[:] = np.random.default_rng(dtype.num).integers(0, 100, n)
+    return x
+
+
+@pytest.mark.parametrize("dtype", PACKED.values(), ids=PACKED)
+def test_packed_arrays(dtype):
+    """Items whose numbers no multiple of their size leads to: read and written by tiles, at places, backwards [TYP-4].
+    """
+    n = 3001
+    x, o = some(n, dtype), np.zeros(n, dtype)
+    same, steps = compute.OpKind.IDENTITY, np.arange(n)[::-1].copy()
+    for source, target, want in ((x, o, x), (x[::-1], o, x[::-1]), (x, o[::-1], x[::-1]), (x[5:], o[:-5], x[5:]),
+                                 (compute.PermutationIterator(x, steps), o, x[::-1]),
+                                 (x, compute.PermutationIterator(o, steps), x[::-1]),
+                                 (compute.ReverseIterator(x), compute.ReverseIterator(o), x)):
+        o[:] = 0
+        compute.unary_transform(source, target, same, len(want))
+        assert np.array_equal(o[:len(want)], want) and np.array_equal(o[len(want):], np.zeros(n, dtype)[len(want):])
+    whole = np.zeros(n, compute.gpu_struct(dtype).dtype)
+    compute.unary_transform(x, whole, same, n)
+    assert all(np.array_equal(whole[name], x[name]) for name in dtype.names)
+
+
+@pytest.mark.parametrize("dtype", PACKED.values(), ids=PACKED)
+def test_algorithms_of_packed_arrays(dtype):
+    n, count = 700, np.zeros(1, np.int64)
+    x, o = some(n, dtype), np.zeros(n, dtype)
+    compute.merge_sort(x, None, o, None, n, lambda a, b: a.n < b.n)
+    assert np.array_equal(o, x[np.argsort(x["n"], kind="stable")])
+    compute.select(x, o, count, lambda p: p.n > 50, n)
+    assert count[0] == (x["n"] > 50).sum() and np.array_equal(o[:count[0]], x[x["n"] > 50])
+    compute.inclusive_scan(x, o, lambda a, b: a if a.n > b.n else b, None, n)
+    assert np.array_equal(o["n"], np.maximum.accumulate(x["n"]))
+    compute.reduce_into(x, o[1:], n, lambda a, b: a if a.n > b.n else b)
+    assert o[1]["n"] == x["n"].max()
+    keys, places = x["n"].copy(), np.arange(n)
+    compute.radix_sort(keys, keys.copy(), x, o, n, compute.SortOrder.ASCENDING)
+    assert np.array_equal(o, x[np.argsort(keys, kind="stable")])
+    with pytest.raises(ValueError, match="share memory"):
+        compute.select(x, x[1:], count, lambda p: p.n > 50, n - 1)
+    with pytest.raises(TypeError, match="`d_in`: this object was made for packed array of .*, got array of"):
+        compute.make_unary_transform(x, places, lambda p: p.n)(np.zeros(3, compute.gpu_struct(dtype).dtype), places,
+                                                               lambda p: p.n, 3)
+
+
+@pytest.mark.parametrize("dtype", ["i2", "f4", "f8", "u8", "?", ml_dtypes.bfloat16])
+def test_fields_of_packed_arrays(dtype):
+    """They are arrays of numbers, however far apart."""
+    x = np.zeros(500, [("c", "i1"), ("x", dtype), ("d", "i4")])
+    o = x.copy()
+    x["x"] = np.arange(500) % 120
+    compute.unary_transform(x["x"], o["x"], compute.OpKind.IDENTITY, 500)
+    assert np.array_equal(o["x"], x["x"]) and not o["c"].any() and not o["d"].any()
+    if dtype not in ("?", ml_dtypes.bfloat16):
+        keys, places = np.zeros(500, dtype), np.zeros(500, np.int32)
+        compute.radix_sort(x["x"], keys, compute.CountingIterator(np.int32(0)), places, 500,
+                           compute.SortOrder.DESCENDING)
+        assert np.array_equal(keys, np.sort(x["x"])[::-1]) and np.array_equal(x["x"][places], keys)
+        compute.reduce_into(x["x"], o["x"], 500, compute.OpKind.MAXIMUM)
+        assert o["x"][0] == x["x"].max()
+
+
+def test_hints_for_packed_arrays():
+    with pytest.raises(ValueError, match="multiples of their sizes"):
+        compute.CacheModifiedInputIterator(np.zeros(3, "i1,f4")["f1"])

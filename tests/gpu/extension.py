@@ -88,6 +88,9 @@ class Tensor(Tracked):
     def is_conj(self) -> bool:
         return False
 
+    def is_complex(self) -> bool:
+        return self.dtype.kind == "c"
+
 
 _DEVICES = {"cpu": 1, "cuda": 2, "xpu": 14}  # as DLPack numbers them
 

@@ -9,42 +9,40 @@ from typing import Annotated, Any
 
 import cutile as ct
 from cutile.compute import readers
-from cutile.compute.arrays import DeviceArray, Held, array_of
+from cutile.compute.arrays import UNSIGNED, DeviceArray, Held, Piece, array_of
 from cutile.compute.iterators.base import IteratorBase, Reversed
 from cutile.compute.value_types import Number, ValueType
+from cutile.dtypes import info
 from cutile.runtime.annotations import ArrayAnnotation
 
 ARRAYS = {wide: Annotated[Any, ArrayAnnotation(index_dtype=ct.int64 if wide else ct.int32)] for wide in (False, True)}
 
 
-class ArrayIterator(IteratorBase):
+class InMemory(IteratorBase):
     """An array, from an item on. Several dimensions are read in memory order."""
+
+    array: DeviceArray
+    start: int
+    _pieces: list[Piece]
 
     def __init__(self, array: Any, start: int = 0):
         self._set(array if isinstance(array, DeviceArray) else array_of(array), start)
         self.value_type = self.array.value_type
-        self.kind = ("array", self.value_type)
 
     def _set(self, array: DeviceArray, start: int) -> None:
         self.array, self.start, self._pieces = array, start, array.pieces()
 
-    def reader(self) -> Any:
-        return reader_of(self.value_type)
-
-    def state(self, n: int | None) -> Any:
+    def _cut(self, n: int | None) -> Iterator[Piece]:
         size = self.array.size
         stop = size if n is None else min(size, self.start + n)
-        return nested(self.value_type, [piece.cut(self.start, stop) for piece in self._pieces])
-
-    def annotation(self, wide: bool) -> Any:
-        return nested(self.value_type, [ARRAYS[wide]] * len(self._pieces), tuple_class=True)
+        return (piece.cut(self.start, stop) for piece in self._pieces)
 
     def reversed(self) -> IteratorBase:
-        return _ReversedArray(ArrayIterator(self.array), self.start)
+        return _ReversedArray(self.advanced(-self.start), self.start)
 
     def on_some_gpu(self, n: int) -> IteratorBase:
         found = super().on_some_gpu(n)
-        ArrayIterator._set(found, self.array.on_some_gpu(n), 0)
+        InMemory._set(found, self.array.on_some_gpu(n), 0)
         return found
 
     def slots(self) -> Iterator[DeviceArray | Held]:
@@ -59,8 +57,51 @@ class ArrayIterator(IteratorBase):
     def size(self) -> int | None:
         return self.array.size - self.start
 
-    def advanced(self, k: int) -> ArrayIterator:
-        return ArrayIterator(self.array, self.start + k)
+    def advanced(self, k: int) -> InMemory:
+        return type(self)(self.array, self.start + k)
+
+
+class ArrayIterator(InMemory):
+    """An array whose numbers lie where launches read them, each at once."""
+
+    def __init__(self, array: Any, start: int = 0):
+        super().__init__(array, start)
+        self.kind = ("array", self.value_type)
+
+    def reader(self) -> Any:
+        return reader_of(self.value_type)
+
+    def state(self, n: int | None) -> Any:
+        return nested(self.value_type, list(self._cut(n)))
+
+    def annotation(self, wide: bool) -> Any:
+        return nested(self.value_type, [ARRAYS[wide]] * len(self._pieces), tuple_class=True)
+
+
+class PackedArray(InMemory):
+    """An array with numbers that lie where no multiple of their size leads; they are read in smaller units [TYP-4]."""
+
+    def __init__(self, array: Any, start: int = 0):
+        super().__init__(array, start)
+        self.kind = ("packed array", self.value_type, tuple(piece.unit for piece in self._pieces))
+
+    def reader(self) -> Any:
+        return reader_of(self.value_type, iter(
+            readers.Packed(piece.dtype, UNSIGNED[info(piece.dtype).storage.itemsize], UNSIGNED[piece.unit])
+            if piece.packed else readers.Elements(piece.dtype) for piece in self._pieces))
+
+    def state(self, n: int | None) -> Any:
+        return nested(self.value_type, [piece.units() if piece.packed else piece for piece in self._cut(n)])
+
+    def annotation(self, wide: bool) -> Any:
+        return nested(self.value_type, [tuple[(ARRAYS[wide],) * len(piece.units())] if piece.packed else ARRAYS[wide]
+                                        for piece in self._pieces], tuple_class=True)
+
+
+def in_memory(array: Any) -> InMemory:
+    """An array as an operand."""
+    found = array_of(array)
+    return (PackedArray if any(piece.packed for piece in found.pieces()) else ArrayIterator)(found)
 
 
 class _ReversedArray(Reversed):
@@ -104,6 +145,9 @@ class CacheModifiedInputIterator(ArrayIterator):
             raise ValueError(f"modifier must be 'stream', 'global' or 'volatile', not {modifier!r}")
         if (size := self.array.itemsize) not in (1, 2, 4, 8, 16):
             raise ValueError(f"CacheModifiedInputIterator reads items of 1, 2, 4, 8 or 16 bytes, not of {size}")
+        if any(piece.packed for piece in self._pieces):
+            raise ValueError("CacheModifiedInputIterator reads numbers that lie at multiples of their sizes, and those "
+                             "of this array do not; pass the array itself")
         self.modifier = modifier
         self.kind = ("cached", modifier, self.value_type)
 
@@ -133,10 +177,11 @@ class Stored(IteratorBase):
         return found
 
 
-def reader_of(t: ValueType) -> Any:
+def reader_of(t: ValueType, numbers: Iterator[Any] | None = None) -> Any:
+    """The reader of items of a type; `numbers`: those of their numbers, in order."""
     if isinstance(t, Number):
-        return readers.Elements(t.dtype)
-    return readers.Fields(t.cls, tuple(map(reader_of, t.parts)))
+        return readers.Elements(t.dtype) if numbers is None else next(numbers)
+    return readers.Fields(t.cls, tuple([reader_of(part, numbers) for part in t.parts]))
 
 
 def nested(t: ValueType, leaves: list, tuple_class: bool = False) -> Any:
@@ -153,7 +198,7 @@ def as_iterator(obj: Any, argument: str | None = None) -> IteratorBase:
     if isinstance(obj, IteratorBase):
         return obj
     try:
-        return ArrayIterator(obj)
+        return in_memory(obj)
     except (TypeError, ValueError) as e:
         where = f"argument `{argument}`: " if argument else ""
         raise type(e)(f"{where}{e}") from None
