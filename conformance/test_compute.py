@@ -146,6 +146,18 @@ def test_structs():
     same_bits(out["a"], AT)
 
 
+@clause("TYP-4.packed")
+@pytest.mark.parametrize("first", ["i1", "i2", "i4"])
+def test_packed_structs(first):
+    dtype = np.dtype([("a", first), ("b", "f8"), ("c", "f4")])
+    x, out = np.zeros(N, dtype), np.zeros(N, dtype)
+    x["a"], x["b"], x["c"] = X, AT, AT / 2
+    Item = ct.compute.gpu_struct(dtype)
+    ct.compute.unary_transform(x, out, lambda p: Item(p.a + 1, p.c, p.b), N)
+    for name, want in (("a", x["a"] + 1), ("b", x["c"]), ("c", x["b"])):
+        same_bits(out[name].copy(), want.astype(dtype[name]))
+
+
 def add(a, b):
     return a + b
 

@@ -5,11 +5,12 @@ kernels of this language and an object that launches them; `algorithm.py` says h
 that operators compute, kernels compute, but for those that are one op on arrays in host memory. There NumPy also moves
 and sorts items, in a call for all of them (`host_….py`), with the results of the kernels.
 
-What a call goes through: `roles.py` reads its arguments. `iterators` (operands; of arrays, `arrays.py`, and of arrays of
-structs, `structured.py`) and `operators.py` (`function_key.py` tells functions apart, `captured.py` has the arrays that
-they capture, `results.py` what they give) say what kernels depend on. `plans.py` keeps the launches of a call for those
-like it, as `steps.py`, behind the checks of `overlaps.py`. `readers.py` is the tile code of operands, `blocks.py` that of operators on tiles;
-`value_types.py` has the types of items, numbers and structs, `complex_numbers.py` complex numbers.
+What a call goes through: `roles.py` reads its arguments. `iterators` (operands; of arrays, `arrays.py`, and of structs
+in memory of libraries, `structured.py`) and `operators.py` (`function_key.py` tells functions apart, `captured.py` has
+the arrays that they capture, `results.py` what they give) say what kernels depend on. `plans.py` keeps the launches of
+a call for those like it, as `steps.py`, behind the checks of `overlaps.py`. `readers.py` is the tile code of operands,
+`blocks.py` that of operators on tiles; `value_types.py` has the types of items, numbers and structs,
+`complex_numbers.py` complex numbers.
 """
 
 from cutile.compute.ahead import clear_pch_cache, deserialize, pch_cache_dir, serialize
