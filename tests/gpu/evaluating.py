@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 
 from cutile.gpu.tileir import types as ty
-from cutile.gpu.tileir.bytecode_reader import decode
 from tests.gpu.fake_driver import CODES, Attribute
 from tests.tileir_eval import Pointer, evaluate
+from tests.tileir_eval.bytecode_reader import decode
 
 
 class EvaluatingDriver:

@@ -1,10 +1,10 @@
 """Places where the sources that give kernels their meaning can be mutated. Each mutant is one edit of text.
 
 The sources form groups, each with a draw of its own. Files that give no kernel a meaning are left out: advice in
-errors (`foreign_names.py`, `advice.py`), finding and running the assembler and reading its output, reading bytecode
-back, which tests alone do, positions for debuggers of GPUs, what ops and blocks cost and what GPUs reach, which
-profiles and tuning use, what is reported after a first error (`error_recovery.py`), which warnings of Python are not
-given twice (`syntax_warnings.py`), and names of sizes in annotations, by which `ct.jit` makes outputs (`sizes.py`).
+errors (`foreign_names.py`, `advice.py`), finding and running the assembler and reading its output, positions for
+debuggers of GPUs, what ops and blocks cost and what GPUs reach, which profiles and tuning use, what is reported after a
+first error (`error_recovery.py`), which warnings of Python are not given twice (`syntax_warnings.py`), and names of
+sizes in annotations, by which `ct.jit` makes outputs (`sizes.py`).
 
 Functions that are tile code (`element_math.py`) are left out too: the front end reads their text, and mutants have
 other code.
@@ -35,8 +35,7 @@ from random import Random
 ROOT = Path(__file__).parents[2]
 NO_MEANING = {"cutile/front/foreign_names.py", "cutile/front/advice.py", "cutile/gpu/tileir/tileiras.py",
               "cutile/gpu/find_tileiras.py", "cutile/gpu/tileir/work_folder.py", "cutile/gpu/tileir/diagnostics.py",
-              "cutile/gpu/tileir/debuginfo.py", "cutile/gpu/tileir/bytecode_reader.py",
-              "cutile/gpu/tileir/bytecode_cursor.py", "cutile/analysis/cost.py", "cutile/front/error_recovery.py",
+              "cutile/gpu/tileir/debuginfo.py", "cutile/analysis/cost.py", "cutile/front/error_recovery.py",
               "cutile/front/syntax_warnings.py", "cutile/analysis/block_work.py", "cutile/analysis/gpus.py",
               "cutile/front/sizes.py"}
 TILE_CODE = {"cutile/front/element_math.py"}
@@ -101,8 +100,7 @@ AXES = {"axis", "axes", "dim"}
 SILENT_NAMES = {"help", "hint", "close", "_REPLACEMENTS", "__slots__", "__all__", "FAMILIES"}
 SILENT_KEYWORDS = {"help", "tileir", "since", "freedom", "error_bound", "clauses", "short", "strict", "public", "exact",
                    "copy", "maxsize"}
-SILENT_CALLS = {"invalid", "refuse", "misuse", "unsupported", "too_old", "warn", "dataclass", "structure", "TypeVar",
-                "MalformedBytecode"}
+SILENT_CALLS = {"invalid", "refuse", "misuse", "unsupported", "too_old", "warn", "dataclass", "structure", "TypeVar"}
 SILENT_FUNCTIONS = {  # they make text of errors, of documentation, or for a debugger
     "__repr__", "__str__", "_unsupported", "_not_constant", "_not_a_key", "_example", "_mismatch", "_clauses",
     "_dtype_clauses", "conflict_help", "too_old", "version_text", "name_of", "call_help", "type_text", "_did_you_mean",

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cutile.gpu import find_tileiras
-from cutile.gpu.tileir.bytecode_reader import decode
 from cutile.gpu.tileir.module import Block, Operation, TileModule
 from cutile.gpu.tileir.operations import ENUMS, OPS, Attr
+from tests.tileir_eval.bytecode_reader import decode
 
 PRINTED = {"pow": "fpowf", "unsignedCmp": "unsigned"}  # the disassembler's own names
 NAMES = frozenset(PRINTED.get(n, n) for n in OPS)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from cutile.gpu.tileir import types as ty
-from cutile.gpu.tileir.bytecode_reader import decode
 from cutile.gpu.tileir.module import Entry, Global, TileModule
 from tests.tileir_eval import formats
+from tests.tileir_eval.bytecode_reader import decode
 from tests.tileir_eval.machine import Prepared, World, finished, run
 from tests.tileir_eval.ordering import Order
 from tests.tileir_eval.registry import EvaluationError

@@ -6,11 +6,11 @@ import pytest
 
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.builder import Module
-from cutile.gpu.tileir.bytecode_reader import decode
 from cutile.gpu.tileir.operations import OPS
 from tests.gpu.tileir.samples import add, available
 from tests.gpu.tileir.tool import needs_tool
 from tests.tileir_eval import disassembled
+from tests.tileir_eval.bytecode_reader import decode
 
 pytestmark = needs_tool
 

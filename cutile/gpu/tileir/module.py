@@ -1,5 +1,4 @@
-"""A Tile IR module as data: functions, blocks, operations, values. `builder` makes it, `bytecode_writer` writes it,
-`bytecode_reader` reads it back."""
+"""A Tile IR module as data: functions, blocks, operations, values. `builder` makes it, `bytecode_writer` writes it."""
 
 from __future__ import annotations
 

@@ -299,4 +299,3 @@ _TABLE = (
 )
 
 OPS: dict[str, Spec] = {s.name: s for s in _TABLE}
-BY_OPCODE: dict[int, Spec] = {s.opcode: s for s in _TABLE}

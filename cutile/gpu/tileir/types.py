@@ -50,7 +50,6 @@ e4m3, e5m2 = Scalar("f8E4M3FN", 10, 8, "f"), Scalar("f8E5M2", 11, 8, "f")
 e8m0 = Scalar("f8E8M0FNU", 18, 8, "f", (13, 2))
 e2m1 = Scalar("f4E2M1FN", 19, 4, "f", (13, 3))
 e5m3 = Scalar("fnv8E5M3FNU", 130, 8, "f", (13, 4))
-SCALARS = (i1, i8, i16, i32, i64, f16, bf16, f32, tf32, f64, e4m3, e5m2, e8m0, e2m1, e5m3)
 
 # Signed and unsigned integers are one type here: the operations say how to read the bits.
 _OF_DTYPE = {

@@ -2,11 +2,11 @@ import pytest
 
 from cutile.gpu.tileir import tileiras
 from cutile.gpu.tileir.builder import Module
-from cutile.gpu.tileir.bytecode_cursor import sections
-from cutile.gpu.tileir.bytecode_reader import decode
 from cutile.spans import Span
 from tests.gpu.tileir.samples import vector_add
 from tests.gpu.tileir.tool import needs_tool
+from tests.tileir_eval.bytecode_cursor import sections
+from tests.tileir_eval.bytecode_reader import decode
 
 KERNEL = Span("/home/u/kernels.py", 10, 0, 20, 9, "add_them")
 SITE = Span("/home/u/kernels.py", 13, 4, 13, 20, "add_them")

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutile.gpu.tileir.bytecode_cursor import Cursor
-from cutile.gpu.tileir.bytecode_cursor import table as read_table
 from cutile.gpu.tileir.encoding import Interned, int_list, signed_varint, table, varint
+from tests.tileir_eval.bytecode_cursor import Cursor
+from tests.tileir_eval.bytecode_cursor import table as read_table
 
 
 @given(st.integers(0, 2**64 - 1))

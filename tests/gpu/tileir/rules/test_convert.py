@@ -8,11 +8,12 @@ import cutile as ct
 from cutile.dtypes import NUMERIC, bool_
 from cutile.errors import TileError
 from cutile.gpu.tileir.rules.convert import replacement
-from cutile.gpu.tileir.types import SCALARS, f32, i8, tf32
+from cutile.gpu.tileir.types import f32, i8, tf32
 from cutile.ops.convert import check_cast
 from cutile.types import RoundingMode
 from tests.gpu.tileir.rules.small_kernels import Case, assemble, attributes, names, refused, sampled, tile
 from tests.gpu.tileir.tool import needs_tool
+from tests.tileir_eval.bytecode_reader import SCALARS
 
 F32, F64, F16, I8, I32, U8, U64, B1, TF32 = (tile(d) for d in (
     ct.float32, ct.float64, ct.float16, ct.int8, ct.int32, ct.uint8, ct.uint64, ct.bool_, ct.tfloat32))

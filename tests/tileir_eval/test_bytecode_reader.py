@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutile.gpu.tileir import types as ty
-from cutile.gpu.tileir.bytecode_cursor import MalformedBytecode
-from cutile.gpu.tileir.bytecode_reader import decode
 from cutile.gpu.tileir.bytecode_writer import encode
 from cutile.gpu.tileir.module import Block, Operation
 from cutile.gpu.tileir.tileiras import disassemble
 from cutile.spans import Span
 from tests.gpu.tileir.samples import SAMPLES, Module, add, available, bytecode, vector_add
 from tests.gpu.tileir.tool import needs_tool
+from tests.tileir_eval.bytecode_cursor import MalformedBytecode
+from tests.tileir_eval.bytecode_reader import SCALARS, decode
 
 VERSIONS = ("13.1", "13.2", "13.3", "13.4")
 KERNEL = Span("/home/u/kernels.py", 10, 0, 20, 9, "vector_add")
@@ -63,7 +63,7 @@ def test_what_was_built_is_read_back(version):
 
 
 @needs_tool
-@pytest.mark.parametrize("t", ty.SCALARS, ids=str)
+@pytest.mark.parametrize("t", SCALARS, ids=str)
 def test_each_element_type_is_read_back(t):
     """By the disassembler too, under its name."""
     module = Module("13.4")

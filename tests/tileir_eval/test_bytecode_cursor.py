@@ -2,8 +2,8 @@
 
 import pytest
 
-from cutile.gpu.tileir.bytecode_cursor import Cursor, MalformedBytecode, sections, table
 from cutile.gpu.tileir.bytecode_writer import MAGIC
+from tests.tileir_eval.bytecode_cursor import Cursor, MalformedBytecode, sections, table
 
 
 @pytest.mark.parametrize("data, n", [(b"\x00", 0), (b"\x7f", 127), (b"\x80\x01", 128), (b"\xac\x02", 300),

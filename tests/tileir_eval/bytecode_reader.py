@@ -1,4 +1,4 @@
-"""Reading bytecode back into a module. Tests use it: what was written must read back as it was.
+"""Reading bytecode back into a module: what was written must read back as it was.
 
 It reads what `bytecode_writer` writes, by the same table of operations, and refuses everything else.
 """
@@ -10,7 +10,6 @@ from functools import partial
 
 from cutile.gpu.tileir import debuginfo as di
 from cutile.gpu.tileir import types as ty
-from cutile.gpu.tileir.bytecode_cursor import Cursor, MalformedBytecode, sections, table
 from cutile.gpu.tileir.bytecode_writer import ATTR_TAGS, DYNAMIC, HAS_HINTS, IS_KERNEL, TYPE_TAGS
 from cutile.gpu.tileir.module import (
     Block,
@@ -26,9 +25,12 @@ from cutile.gpu.tileir.module import (
     TileModule,
     Value,
 )
-from cutile.gpu.tileir.operations import BY_OPCODE, ENUMS, Attr, Spec
+from cutile.gpu.tileir.operations import ENUMS, OPS, Attr, Spec
 from cutile.ir.recursion import recursive
 from cutile.spans import Span
+from tests.tileir_eval.bytecode_cursor import Cursor, MalformedBytecode, sections, table
+
+_BY_OPCODE = {s.opcode: s for s in OPS.values()}
 
 
 class TablesReader:
@@ -75,7 +77,8 @@ def _table_of(found: dict[str, bytes], name: str, width: int) -> list[bytes]:
     return table(Cursor(found[name]), width) if name in found else []
 
 
-_SCALARS = {s.tag: s for s in ty.SCALARS}
+SCALARS = tuple(t for t in vars(ty).values() if isinstance(t, ty.Scalar))
+_SCALARS = {s.tag: s for s in SCALARS}
 
 
 def _pointer(tables: TablesReader, cursor: Cursor) -> ty.Pointer:
@@ -207,9 +210,9 @@ class FunctionReader:
     def _op(self, block: Block) -> None:
         cursor, tables = self.cursor, self.tables
         opcode = cursor.varint()
-        if opcode not in BY_OPCODE or BY_OPCODE[opcode].since > self.version:
+        if opcode not in _BY_OPCODE or _BY_OPCODE[opcode].since > self.version:
             raise MalformedBytecode(f"opcode {opcode:#x} is not known in {ty.version_text(self.version)}")
-        spec = BY_OPCODE[opcode]
+        spec = _BY_OPCODE[opcode]
         loc = next(self.positions, None)
         count = cursor.varint() if spec.counts_results else len([r for r in spec.results if r.since <= self.version])
         results = tuple(Value(tables.type(cursor), block) for _ in range(count))

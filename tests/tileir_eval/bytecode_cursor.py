@@ -7,7 +7,7 @@ from cutile.gpu.tileir.bytecode_writer import MAGIC, SECTIONS
 
 
 class MalformedBytecode(ValueError):
-    """Bytes that are no bytecode, or that use something this package never writes."""
+    """Bytes that are no bytecode, or that use something `bytecode_writer` never writes."""
 
 
 class Cursor:
