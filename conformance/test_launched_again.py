@@ -32,6 +32,7 @@ import dataclasses
 import enum
 import functools
 import types
+import typing
 
 number, numbers, text, pair = 3, (3, 4), "abc", (1, (2, 3))
 inner = types.ModuleType("inner")
@@ -62,6 +63,18 @@ class Color(enum.Enum):
 
 class Level(enum.IntEnum):
     LOW = 3
+
+class Titled(enum.Enum):
+    LOW = 3
+
+    def __str__(self):
+        return text + self.name
+
+class Pair(typing.NamedTuple):
+    x: object
+    y: object
+
+both = Pair(3, 4)
 
 def frozen(cls):
     return dataclasses.dataclass(frozen=True)(cls)
@@ -173,6 +186,14 @@ READS = {
     "a method +": ("point + 0", "Point.__add__ = lambda self, x: 8"),
     "a reflected method +": ("0 + point", "Point.__radd__ = lambda self, x: 8"),
     "a method -": ("-point", "Point.__neg__ = lambda self: 8"),
+    "a text of a dataclass": ("3 if str(Point(3)) != 'other' else 8", "Point.__str__ = lambda self: 'other'"),
+    "a repr of a dataclass": ("3 if repr(Point(3)) != 'other' else 8", "Point.__repr__ = lambda self: 'other'"),
+    "a text of a named tuple": ("3 if str(both) != 'other' else 8", "Pair.__str__ = lambda self: 'other'"),
+    "a repr of a named tuple": ("3 if str((both,)) != '(other,)' else 8", "Pair.__repr__ = lambda self: 'other'"),
+    "a text of a member": ("3 if str(Color.RED) != 'other' else 8", "Color.__str__ = lambda self: 'other'"),
+    "a repr of a member": ("3 if str((Color.RED,)) != '(other,)' else 8", "Color.__repr__ = lambda self: 'other'"),
+    "a name of a member that is shown": ("3 if str(Color.RED) == 'Color.RED' else 8", "Color.RED._name_ = 'BLUE'"),
+    "what a method of an enum reads": ("3 if str(Titled.LOW) == 'abcLOW' else 8", "text = 'other'"),
     "a __post_init__": ("made_checked()", "number = 8\nChecked.__post_init__ = lambda self: None"),
 }
 KERNEL = """
@@ -193,7 +214,7 @@ def kern(out):
 """
 
 
-@clause("CONST-4.variable", "CONST-4.field", "SPEC-1.same")
+@clause("CONST-4.variable", "CONST-4.field", "PRINT-2.enum", "PRINT-2.record.str", "SPEC-1.same")
 @pytest.mark.parametrize("what", READS)
 def test_what_tile_code_reads(what):
     """Compiled once for what is there, and once for what is changed, however often it is launched."""

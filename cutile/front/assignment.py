@@ -6,7 +6,6 @@ import ast
 
 from cutile.errors import TileTypeError, TileValueError
 from cutile.front.context import Context
-from cutile.front.python_objects import special_method
 from cutile.front.scope import Scope, Var
 from cutile.ir.terms import (
     POISON,
@@ -58,7 +57,7 @@ def _assign_item(c: Context, s: Scope, target: ast.Subscript, term: Term, span: 
     obj = c.evaluate(s, target.value)
     if isinstance(obj, Poison):
         return
-    if isinstance(obj, Record) and (fn := special_method(c, obj.cls, "__setitem__")) is not None:
+    if isinstance(obj, Record) and (fn := c.special_method(obj.cls, "__setitem__")) is not None:
         c.call(Static(fn), (obj, c.evaluate(s, target.slice), term))
         return
     if is_tile(obj):

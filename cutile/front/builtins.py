@@ -17,7 +17,6 @@ from cutile.errors import TileTypeError
 from cutile.front import attributes, conditions, items, op_calls, operators, static_names
 from cutile.front.context import Context
 from cutile.front.op_calls import check_count
-from cutile.front.python_objects import special_method
 from cutile.ir.terms import NONE, Const, Dict, FString, Leaf, PySlice, Range, Record, Static, Term, Tuple, describe
 from cutile.ops import arithmetic, convert, debug, memory
 from cutile.ops._arguments import int_scalar_arg, is_none
@@ -35,7 +34,7 @@ def _len(c: Context, *args: Term) -> Term:
             return loose(len(t.items))
         case Leaf() if isinstance(t.type, ListType):
             return memory.list_len(c, t)
-        case Record() if (fn := special_method(c, t.cls, "__len__")) is not None:
+        case Record() if (fn := c.special_method(t.cls, "__len__")) is not None:
             return c.call(Static(fn), (t,))
     help = "the sizes of its axes are x.shape[0], …" if isinstance(t, Const | Leaf) else None
     raise TileTypeError(f"a {describe(t)} has no len()", help=help)

@@ -52,7 +52,7 @@ def call(c: Context, func: Term, args: tuple[Term, ...], kwargs: dict[str, Term]
             return call(c, func.func, (func.receiver, *args), kwargs)
         case Closure():
             return functions.call_closure(c, func, args, kwargs)
-        case Record() if (fn := python_objects.special_method(c, func.cls, "__call__")) is not None:
+        case Record() if (fn := c.special_method(func.cls, "__call__")) is not None:
             return call(c, Static(fn), (func, *args), kwargs)
         case Static(obj):
             return c.attempt(_call_object, c, obj, args, kwargs)

@@ -8,7 +8,7 @@ from cutile.dtypes import info
 from cutile.errors import TileTypeError
 from cutile.front import op_calls, operators
 from cutile.front.context import Context
-from cutile.front.python_objects import python_slice, special_method
+from cutile.front.python_objects import python_slice
 from cutile.ir.nodes import Value
 from cutile.ir.terms import (
     Const,
@@ -49,7 +49,7 @@ def item(c: Context, t: Term, key: Term) -> Term:
             return memory.list_item(c, t, key)
         case Record() if getattr(t.cls, "_cutile_struct", False):  # a struct of cutile.compute: fields by position too
             return _tuple_item(Tuple(tuple(t.fields.values())), key)
-        case Record() if (fn := special_method(c, t.cls, "__getitem__")) is not None:
+        case Record() if (fn := c.special_method(t.cls, "__getitem__")) is not None:
             return c.call(Static(fn), (t, key))
         case Const() | Leaf() if is_tile(t):
             return shape.index_tile(c, t, key)

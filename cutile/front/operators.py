@@ -186,7 +186,7 @@ def _record_operator(c: Context, symbol: str, dunder: str, x: Term, y: Term) -> 
     """
     for a, b, name in ((x, y, dunder), (y, x, "r" + dunder)):
         if isinstance(a, Record):
-            fn = python_objects.special_method(c, a.cls, f"__{name}__")
+            fn = c.special_method(a.cls, f"__{name}__")
             if python_objects.is_user_function(fn):
                 return c.call(Static(fn), (a, b))
     if isinstance(x, Record) and isinstance(y, Record) and symbol in ("==", "!="):
@@ -227,7 +227,7 @@ def unary(c: Context, operator: type, x: Term) -> Term:
         return POISON
     symbol, op, dunder = UNARY[operator]
     if isinstance(x, Record) and dunder and python_objects.is_user_function(
-            fn := python_objects.special_method(c, x.cls, f"__{dunder}__")):
+            fn := c.special_method(x.cls, f"__{dunder}__")):
         return c.call(Static(fn), (x,))
     if operator is ast.Invert and isinstance(x, Const) and x.loose and x.dtype is bool_:
         return c.report(TileTypeError(f"~{x.value} is not defined for a bool constant",

@@ -12,7 +12,6 @@ import numpy as np
 from cutile.dtypes import from_foreign, of_storage
 from cutile.errors import TileTypeError
 from cutile.front.context import Context, Hidden
-from cutile.front.scope import MISSING
 from cutile.ir.terms import Const, PySlice, Record, Static, Term, Tuple, article, describe, to_builtin
 from cutile.ops._constants import loose, strict
 from cutile.ops._op import OpDef
@@ -100,16 +99,6 @@ def is_user_function(fn: Any) -> bool:
     """Whether a function has a source that a user wrote: dataclass did not make it, and it is not written in C."""
     return isinstance(fn, types.FunctionType) and fn.__code__.co_filename != "<string>" and not (
         getattr(fn, "__qualname__", "").startswith("__create_fn__"))
-
-
-def special_method(c: Context, cls: type, name: str, absent: bool = True) -> Any:
-    """The special method that instances of a class use, or None; from now on the program depends on it, and with
-    `absent` on there being none. No code of the metaclass runs.
-    """
-    found = next((vars(k)[name] for k in cls.__mro__ if name in vars(k)), MISSING)
-    if absent or found is not MISSING:
-        c.dependencies.add(cls, name, found)
-    return None if found is MISSING else found
 
 
 def python_slice(t: PySlice) -> slice:

@@ -38,7 +38,7 @@ def make(c: Context, cls: type, args, kwargs) -> Term:
         raise TileTypeError(f"{name}(): {e}") from None
     record = Record(cls, {f.name: bound.arguments[f.name] if f.name in bound.arguments else _default(c, f)
                           for f in fields})
-    if (post := python_objects.special_method(c, cls, "__post_init__", absent=False)) is not None:
+    if (post := c.special_method(cls, "__post_init__", absent=False)) is not None:
         c.call(Static(post), (record,))
     return record
 

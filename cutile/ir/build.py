@@ -49,6 +49,18 @@ class Builder:
         """The term that a call of a term gives, as in tile code. Only the front end's builder can do that."""
         raise NotImplementedError("this builder knows no Python")
 
+    def special_method(self, cls: type, name: str, absent: bool = True) -> Any:
+        """The special method that instances of a class use, or None; from now on the program depends on it, and with
+        `absent` on there being none. No code of the metaclass runs. Only the front end's builder can do that.
+        """
+        raise NotImplementedError("this builder knows no Python")
+
+    def reach(self, obj: Any) -> None:
+        """Python code is about to read an object: from now on the program depends on all that it holds. Only the front
+        end's builder can do that.
+        """
+        raise NotImplementedError("this builder knows no Python")
+
     @contextmanager
     def combine_body(self, op: OpDef, types: Sequence[LeafType]):
         """Build the body of a user's combine function: a Region with one parameter per type.

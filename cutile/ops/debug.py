@@ -64,7 +64,7 @@ def _parts(b: Builder, t: Term, quoted: bool) -> Parts:
         case FString():
             return _quoted(_fields(b, t)) if quoted else t.parts
         case Static(obj):
-            return [obj.name if isinstance(obj, DType) else _python_text(repr if quoted else str, obj)]
+            return [obj.name if isinstance(obj, DType) else _python_text(b, repr if quoted else str, obj)]
         case Const():
             return [str(t.value)]
         case Leaf() if is_tile(t):
@@ -85,8 +85,10 @@ def _parts(b: Builder, t: Term, quoted: bool) -> Parts:
             return [f"<object of type {_kind(t)}>"]
 
 
-def _python_text(show: Callable[[object], str], obj) -> str:
-    """The text that Python shows for a compile-time object. Enums may have their own methods for it."""
+def _python_text(b: Builder, show: Callable[[object], str], obj) -> str:
+    """The text that Python shows for a compile-time object. Methods of an enum may read more for it."""
+    if isinstance(obj, enum.Enum):
+        b.reach(obj)
     try:
         return show(obj)
     except Exception as e:
@@ -114,14 +116,15 @@ def _joined(b: Builder, sep: str, items: Sequence[tuple[str, Term]]) -> Parts:
 
 def _record_parts(b: Builder, t: Record, quoted: bool) -> Parts:
     """A dataclass by its own __str__ or __repr__, if it has one; else as P(x=1, y=2), or as <… object>."""
-    if not quoted and (name := _defines(t.cls, "__str__")[1]) is not object.__str__:
-        return _own_text(b, t, name)
-    owner, show = _defines(t.cls, "__repr__")
+    if not quoted and (show := b.special_method(t.cls, "__str__")) is not object.__str__:
+        return _own_text(b, t, show)
+    show = b.special_method(t.cls, "__repr__")
     if show is object.__repr__:
         return [f"<{t.cls.__module__}.{t.cls.__qualname__} object>"]
     made = getattr(getattr(show, "__wrapped__", None), "__code__", None)
     if made is None or made.co_filename != "<string>":  # where dataclass makes it
         return _own_text(b, t, show)
+    owner = next(k for k in t.cls.__mro__ if "__repr__" in vars(k))
     fields = [(f"{f.name}=", t.fields[f.name]) for f in dataclasses.fields(owner) if f.repr]
     return [f"{t.cls.__qualname__}(", *_joined(b, ", ", fields), ")"]
 
@@ -129,16 +132,11 @@ def _record_parts(b: Builder, t: Record, quoted: bool) -> Parts:
 def _named_parts(b: Builder, t: Tuple, quoted: bool) -> Parts:
     """A named tuple by its own __str__ or __repr__, if it has one, else as P(x=1, y=2)."""
     for name in ("__repr__",) if quoted else ("__str__", "__repr__"):
-        show = _defines(t.cls, name)[1]
+        show = b.special_method(t.cls, name)
         if isinstance(show, FunctionType) and show.__code__.co_filename != collections.__file__:
             return _own_text(b, t, show)
     fields = [(f"{n}=", i) for n, i in zip(t.cls._fields, t.items, strict=True)]
     return [f"{t.cls.__name__}(", *_joined(b, ", ", fields), ")"]
-
-
-def _defines(cls: type, name: str) -> tuple[type, object]:
-    """The class from which `cls` has a method, and the method."""
-    return next((k, vars(k)[name]) for k in cls.__mro__ if name in vars(k))
 
 
 def _own_text(b: Builder, t: Record | Tuple, show) -> Parts:
@@ -156,15 +154,14 @@ def _fields(b: Builder, t: FString) -> Parts:
             yield part
             continue
         value, spec = part
-        own = isinstance(value, Record) and value.cls.__format__ is not object.__format__
-        if own:
+        if isinstance(value, Record) and b.special_method(value.cls, "__format__") is not object.__format__:
             refuse(f"a {value.cls.__name__} has a __format__ of its own, which formatted strings do not call",
                    help="call a method of another name that returns the text, or put str(…) around the object")
         if spec:
             refuse(f"a format spec ({spec!r}) needs a tile or a number, got {describe(value)}",
                    help="leave the spec out, or format its elements one by one")
         if isinstance(value, Static) and isinstance(value.obj, str | enum.Enum):
-            yield _python_text(format, value.obj)
+            yield _python_text(b, format, value.obj)
         else:
             yield from _fields(b, text_of(b, value))
 

@@ -1,6 +1,7 @@
 """Dependencies of programs: a launch sees when any of them has changed."""
 
 import collections
+import enum
 import functools
 import sys
 import types
@@ -178,6 +179,23 @@ def test_functions_of_classes_are_dependencies_only_if_code_names_them():
     found.reach(of_members(), "members")
     names = {key for _, key in found._lookups}
     assert "n" in names and names.isdisjoint({"method", "static", "of_class", "asked", "kept"})
+
+
+def test_a_member_of_an_enum_that_gets_another_format(capsys):
+    class Color(enum.Enum):
+        RED = 1
+
+    @ct.kernel
+    def kernel():
+        print(f"{Color.RED}", f"{(Color.RED,)}")
+
+    ct.launch(None, (1,), kernel, ())
+    Color.__format__ = lambda self, spec: "formatted"
+    ct.launch(None, (1,), kernel, ())
+    Color.__repr__ = lambda self: "shown"
+    ct.launch(None, (1,), kernel, ())
+    first = "Color.RED (<Color.RED: 1>,)"
+    assert capsys.readouterr().out.splitlines() == [first, first.replace("Color.RED", "formatted", 1), "formatted (shown,)"]
 
 
 def test_states_that_static_code_makes_one_after_another():
