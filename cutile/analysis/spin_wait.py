@@ -52,15 +52,28 @@ Loop = For | While
 
 def waiting_loops(kernel: Kernel) -> dict[Loop, tuple[Value, ...]]:
     """Each loop that waits for other blocks, with the carried values that are its state."""
-    if not any(_may_wait(n) for n in nodes_of(kernel) if type(n) not in _NEVER):
+    flow = _flow(kernel)
+    if flow is None:
         return {}
-    flow = _Flow(kernel)
     found: dict[Loop, tuple[Value, ...]] = {}
     for loop, sources in flow.sources.items():
         if not sources.isdisjoint(flow.backward_slice(flow.exits[loop])):
             state = flow.backward_slice([*flow.exits[loop], *flow.acts[loop]])
             found[loop] = tuple(v for v in loop.params if v in state)
     return found
+
+
+def waited_for(kernel: Kernel) -> set[Value]:
+    """What loops wait for: results of ops that other blocks may change, and that decide how long a loop runs."""
+    flow = _flow(kernel)
+    if flow is None:
+        return set()
+    return {v for loop, sources in flow.sources.items() for v in sources & flow.backward_slice(flow.exits[loop])}
+
+
+def _flow(kernel: Kernel) -> _Flow | None:
+    """None if no loop can wait."""
+    return _Flow(kernel) if any(_may_wait(n) for n in nodes_of(kernel) if type(n) not in _NEVER) else None
 
 
 _NEVER = frozenset({Op, Bind})  # classes of nodes that do not wait

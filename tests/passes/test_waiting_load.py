@@ -126,13 +126,34 @@ def with_padding(flags, y):
         ct.store(flags, (1,), ct.full((1,), 1, ct.int32), memory_order=RELEASE, memory_scope=DEVICE)
 
 
-@pytest.mark.parametrize("code", [outside_of_loops, nobody_writes, counts, several, with_padding],
+@pytest.mark.parametrize("code", [outside_of_loops, nobody_writes, counts, several],
                          ids=lambda f: f.__name__)
 def test_other_loads_stay(code):
     assert loads(code) == 1
     assert not any(n.op is atomics.atomic_or for n in ops(code))
 
 
-@pytest.mark.parametrize("dtype", [ct.int16, ct.uint8, ct.float32], ids=lambda d: d.name)
-def test_dtypes_without_such_atomics_stay(dtype):
-    assert loads(in_the_condition, ArrayType(dtype, 1), Y) == 1
+@pytest.mark.parametrize(("code", "dtype", "said"), [
+    *((code, dtype, f"waits by a load of {dtype.name} .* use flags of int32 or int64")
+      for code in WAIT for dtype in (ct.int16, ct.uint8, ct.float32)),
+    (with_padding, ct.int32, "waits by a load with a padding .* leave padding_mode out"),
+])
+def test_loads_without_such_atomics_stay_and_are_told_of(code, dtype, said):
+    with pytest.warns(UserWarning, match=said) as told:
+        assert loads(code, ArrayType(dtype, 1), Y) == 1
+    warning, = told
+    first = code.__code__.co_firstlineno
+    assert warning.filename == __file__ and first < warning.lineno <= first + 4
+
+
+def test_loads_of_data_are_not_told_of(recwarn):
+    """A loop waits by one flag, and reads something else besides."""
+    def code(flags, data):
+        total = ct.float32(0)
+        while ct.load(flags, (0,), (1,), memory_order=ACQUIRE, memory_scope=DEVICE).item() == 0:
+            total = total + ct.load(data, (0,), (1,), memory_order=RELAXED, memory_scope=DEVICE).item()
+        ct.store(data, (0,), total, memory_order=RELEASE, memory_scope=DEVICE)
+        ct.store(flags, (1,), ct.full((1,), 1, ct.int32), memory_order=RELEASE, memory_scope=DEVICE)
+
+    assert loads(code, FLAGS, ArrayType(ct.float32, 1)) == 1
+    assert not recwarn
