@@ -43,7 +43,7 @@ from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.values import INT64
 from cutile.compute.operators import Operator
 from cutile.compute.plans import Plan
-from cutile.compute.proxies import capabilities
+from cutile.compute.proxies import capabilities, check_given
 from cutile.compute.roles import COUNT, Role, read_roles
 from cutile.compute.value_types import Number, Struct
 from cutile.runtime.scratch import capability
@@ -250,6 +250,8 @@ class Algorithm:
         """The plan for arguments that this object has not met, and their roots."""
         operands = [self._kind_checked(name, role.wrap(value, name))
                     for (name, role), value in zip(self.takes.items(), args, strict=True)]
+        for name, operand in zip(self.takes, operands, strict=True):
+            check_given(name, operand)
         plan = self.plans.get(key)
         if plan is None:
             plan = Plan(operands)

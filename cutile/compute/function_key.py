@@ -20,6 +20,7 @@ import cutile as ct
 from cutile.compute.arrays import is_array, part_of_array, type_of_array
 from cutile.front.bytecode_names import GLOBAL, uses
 from cutile.front.context import Hidden
+from cutile.front.python_objects import declaration
 
 # ------------------------------------------------------------------ at each call
 
@@ -82,13 +83,25 @@ def _seen(obj: Any, kept: list, around: tuple, arrays: dict[int, Any]) -> Any:
         return tuple([_seen(x, kept, around, arrays) for x in obj])
     if isinstance(obj, np.generic):
         return cls, obj.tobytes()
-    if cls is types.FunctionType and not obj.__module__.startswith(("cutile.", "numpy")):
-        return glance(obj, kept, around, arrays)
+    if cls is types.FunctionType and (fn := _inlined(obj)) is not None:
+        return glance(fn, kept, around, arrays)
     if is_array(obj):
         arrays.setdefault(id(obj), obj)
         return "array", list(arrays).index(id(obj)), part_of_array(obj)
     kept.append(obj)
     return id(obj)
+
+
+def _inlined(fn: types.FunctionType) -> types.FunctionType | None:
+    """What counts of a function that is captured: its code, or that of the one that ct.function declares; None if the
+    object counts, as the front end knows it.
+    """
+    if fn.__module__.startswith(("cutile.", "numpy")):
+        return None
+    space = declaration(fn)
+    if space is None:
+        return fn
+    return space.fn if space.tile and isinstance(space.fn, types.FunctionType) else None
 
 
 # ------------------------------------------------------------------ where it is new
@@ -172,8 +185,8 @@ def _captured(obj: Any, around: dict, hidden: dict[int, Hidden]) -> tuple[Any, A
         parts = [_captured(x, around, hidden) for x in obj]
         return ("tuple", *(p for p, _ in parts)), tuple(x for _, x in parts)
     obj = getattr(obj, "py_func", obj) if not isinstance(obj, types.ModuleType | type) else obj
-    if isinstance(obj, types.FunctionType) and not obj.__module__.startswith(("cutile.", "numpy")):
-        return frozen(obj, around, hidden)
+    if isinstance(obj, types.FunctionType) and (fn := _inlined(obj)) is not None:
+        return frozen(fn, around, hidden)
     if is_array(obj):
         stands = hidden.setdefault(id(obj), Hidden(f"captured_{len(hidden)}", type_of_array(obj)))
         return ("array", list(hidden).index(id(obj)), stands.type), stands

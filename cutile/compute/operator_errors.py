@@ -21,7 +21,7 @@ _WORDS = ("no item", "one item", "two items")
 def check_parameters(function: Callable, operands: Sequence[ValueType], argument: str) -> None:
     """TileTypeError if a function cannot take that many items."""
     try:
-        signature = inspect.signature(function)
+        signature = inspect.signature(function, follow_wrapped=False)
     except (TypeError, ValueError):  # it has none that Python knows
         return
     try:

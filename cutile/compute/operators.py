@@ -7,10 +7,13 @@ that time. Each call looks at what a function captures, so that this takes micro
 
 from __future__ import annotations
 
+import inspect
 import types
 import weakref
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from cutile._support.locks import Lock
 from cutile._support.lru import LruDict
@@ -19,7 +22,9 @@ from cutile.compute.results import Result, result_of
 from cutile.compute.value_types import ValueType
 from cutile.compute.well_known import FUNCTIONS, OpKind
 from cutile.errors import TileError, TileUnsupportedFeatureError
+from cutile.front.callables import from_a_library
 from cutile.front.context import Hidden
+from cutile.front.python_objects import declaration
 
 
 class Operator:
@@ -84,6 +89,8 @@ def operator(op: Any, argument: str = "op", arrays: dict[int, Any] | None = None
     that it captures, by their ids, in the order of `Operator.hidden`.
     """
     cls = type(op)
+    if (space := declaration(op)) is not None:  # by ct.function
+        return operator(space.fn, argument, arrays) if space.tile else _interned(("object", Kept(op)), op)
     if cls is types.FunctionType:
         kept: list[Any] = []
         captured: dict[int, Any] = {} if arrays is None else arrays
@@ -106,9 +113,17 @@ def operator(op: Any, argument: str = "op", arrays: dict[int, Any] | None = None
             help="write the operator as a Python function of items")
     if isinstance(getattr(op, "py_func", None), types.FunctionType):  # of @numba.cuda.jit
         return operator(op.py_func, argument, arrays)
-    if callable(op) and not isinstance(op, type):
+    if isinstance(op, type):
+        name = f"np.{op.__name__}" if issubclass(op, np.generic) else op.__name__
+        raise TypeError(f"argument `{argument}`: expected a function of items or an OpKind, got the class {name}; "
+                        f"write lambda a: {name}(a)")
+    if isinstance(inspect.getattr_static(cls, "__call__", None), types.FunctionType) and not from_a_library(cls):
+        op = op.__call__
+    if isinstance(op, types.MethodType):  # each look-up of one makes another object
+        return _interned(("method", Kept(op.__self__), Kept(op.__func__)), op)
+    if callable(op):
         return _interned(("object", Kept(op)), op)
-    raise TypeError(f"argument `{argument}`: expected a function of items or an OpKind, got {type(op).__name__}")
+    raise TypeError(f"argument `{argument}`: expected a function of items or an OpKind, got {cls.__name__}")
 
 
 def _interned(key: tuple, function: Callable, hidden: tuple[Hidden, ...] = ()) -> Operator:

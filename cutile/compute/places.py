@@ -106,6 +106,19 @@ def _follow(plan: Plan, argument: str, it: IteratorBase, n: int, at: IteratorBas
     yield from _follow(plan, argument, values, n, chosen)
 
 
+def unbounded(argument: str, it: IteratorBase, at: IteratorBase | None = None) -> Iterator[Followed]:
+    """The indices of an operand's items, however many, for those who look at some of them. Nothing is launched."""
+    if not isinstance(it, PermutationIterator):
+        for c in it.children:
+            yield from unbounded(argument, c, at)
+        return
+    values, indices = it.children
+    yield from unbounded(argument, indices, at)
+    chosen = indices if at is None else PermutationIterator(indices, at)
+    yield Followed(argument, values.size(), chosen)
+    yield from unbounded(argument, values, chosen)
+
+
 def _stored(plan: Plan, indices: IteratorBase, n: int) -> IteratorBase:
     """The first n of them in an array."""
     if isinstance(indices, ArrayIterator):

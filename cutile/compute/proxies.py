@@ -11,8 +11,8 @@ from cutile.compute.iterators.memory import ArrayIterator
 from cutile.compute.value_types import storage, value_type
 
 
-class _Missing:
-    """The slot of a stand-in, which no call can fill."""
+class Missing:
+    """The slot of a stand-in, which no call can fill. `what`: the stand-in."""
 
     part = None
 
@@ -21,7 +21,15 @@ class _Missing:
 
     @property
     def root(self) -> NoReturn:
-        raise RuntimeError(f"{self.what} stands for an argument where an object is made; a call needs the argument")
+        raise RuntimeError  # check_given says why
+
+
+def check_given(argument: str, operand: Any) -> None:
+    """RuntimeError if an operand of a call is a stand-in, or made of one."""
+    for slot in operand.slots() if hasattr(operand, "slots") else ():
+        if isinstance(slot, Missing):
+            raise RuntimeError(f"argument `{argument}`: {slot.what} stands for an argument where an object is made; a "
+                               f"call needs the argument")
 
 
 class ProxyArray(IteratorBase):
@@ -47,10 +55,13 @@ class ProxyArray(IteratorBase):
         self.kind = ("array", self.value_type)
 
     def slots(self) -> Iterator[Any]:
-        yield _Missing("a ProxyArray")
+        yield Missing("a ProxyArray")
 
     def size(self) -> int | None:
         return None
+
+    def advanced(self, k: int) -> ProxyArray:
+        return self
 
     def on_some_gpu(self, n: int) -> IteratorBase:
         return ArrayIterator(DeviceArray(self.value_type, NOWHERE, n, storage(self.value_type).itemsize, 0, True, None,
@@ -73,7 +84,7 @@ class ProxyValue:
 
     def __init__(self, dtype: Any):
         self.value_type = value_type(dtype)
-        self.state = tuple(_Missing("a ProxyValue") for _ in self.value_type.dtypes)
+        self.state = tuple(Missing("a ProxyValue") for _ in self.value_type.dtypes)
 
 
 def capabilities(given: Any) -> tuple[tuple[int, int], ...] | None:

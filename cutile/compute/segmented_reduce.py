@@ -8,8 +8,10 @@ Where all items are as many as segments of one length, a power of two, have toge
 that its segments would be, while it waits for their offsets. If the offsets say so, the rows of that tile are combined.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
+
+import numpy as np
 
 import cutile as ct
 from cutile.compute import host_segments
@@ -18,9 +20,10 @@ from cutile.compute.blocks import Combined
 from cutile.compute.initial import Initial, ints
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ArrayIterator
+from cutile.compute.iterators.transform import TransformIterator
 from cutile.compute.operator_errors import check_stored
-from cutile.compute.operators import Operator
-from cutile.compute.places import check_items
+from cutile.compute.operators import Operator, OpKind, operator
+from cutile.compute.places import check_items, unbounded
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 from cutile.compute.results import result_of
@@ -159,9 +162,18 @@ class SegmentedReduce(host_segments.InSegments):
             raise RuntimeError(f"argument `num_segments` is {n}; at most {WIDE - 1} segments are supported")
         if n == 0:
             return
-        size, t = items.size(), initial.type
+        size = items.size()
         if plan.on_host and host_segments.reduce(plan, items, out, n, starts, ends, op, initial):
             return
+        if plan.on_host and size is None:
+            _check_endless(plan, items, n, starts, ends)
+        self.launches(plan, items, out, n, starts, ends, op, initial, longest)
+
+    @staticmethod
+    def launches(plan: Plan, items: IteratorBase, out: IteratorBase, n: int, starts: IteratorBase, ends: IteratorBase,
+                 op: Operator, initial: Initial, longest: int | None) -> None:
+        """Put the launches of kernels into the plan."""
+        size, t = items.size(), initial.type
         wide = is_wide(WIDE if size is None else size, items, out, starts, ends)
         usual = USUAL if size is None else size // n
         alike = size == n * usual and 1 < usual <= ALIKE and usual & (usual - 1) == 0 and not wide
@@ -182,6 +194,38 @@ class SegmentedReduce(host_segments.InSegments):
             reduce(min(full - first, BLOCKS), first, usual if alike else 0, True)
         if rest:
             reduce(1, full, 0, False)
+
+
+def _check_endless(plan: Plan, items: IteratorBase, n: int, starts: IteratorBase, ends: IteratorBase) -> None:
+    """In host memory, a check of the indices of PermutationIterators that segments of endless items lead to: the
+    largest one of each segment, where negative ones are large.
+    """
+    for argument, size, indices in unbounded("d_in", items):
+        largest = plan.values(n, POSITION)
+        SegmentedReduce.launches(plan, TransformIterator(indices, _position), largest, n, starts, ends,
+                                 operator(OpKind.MAXIMUM), Initial(POSITION, (0,)), None)
+        plan.call(_checking(argument, size), largest.state(n))
+
+
+POSITION = Number(ct.uint64)
+
+
+def _position(index):
+    return ct.astype(index, ct.uint64)
+
+
+def _checking(argument: str, size: int | None) -> Callable:
+    limit = 1 << 63 if size is None else size
+
+    def check(largest: np.ndarray) -> None:
+        wrong = np.flatnonzero(largest >= limit)
+        if wrong.size:
+            found = int(largest[wrong[0]].astype(np.int64))
+            there = "is negative" if size is None else f"is out of range: there are {size} items"
+            raise IndexError(f"argument `{argument}`: index {found} of a PermutationIterator, in segment {wrong[0]}, "
+                             f"{there}")
+
+    return check
 
 
 def make_segmented_reduce(d_in: Any, d_out: Any, start_offsets_in: Any, end_offsets_in: Any, op: Any, h_init: Any,

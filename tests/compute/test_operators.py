@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 import cutile as ct
 from cutile import compute
-from cutile.compute import OpKind, RawOp, algorithm
+from cutile.compute import OpKind, RawOp, algorithm, operators
+from cutile.errors import UnsupportedCallError
 
 A = np.array([-7, -3, 0, 5, 8, 9], np.int32)
 B = np.array([2, -2, 3, 5, -3, 4], np.int32)
@@ -74,6 +78,88 @@ def test_refusals():
             compute.unary_transform(A, A.copy(), op, 3)
     with pytest.raises(ct.TileSyntaxError, match="print"):
         compute.unary_transform(A, A.copy(), lambda v: print(v), 3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale:
+    k: int
+
+    def __call__(self, v):
+        return v * self.k
+
+    def moved(self, v):
+        return v + self.k
+
+    @classmethod
+    def less(cls, v):
+        return v - 2
+
+    @staticmethod
+    def more(v):
+        return v + 2
+
+
+class Plain:
+    k = 3
+
+    def __call__(self, v):
+        return v * self.k
+
+
+def test_objects_and_methods():
+    """Methods of frozen dataclasses, of classes, and objects that have __call__; each look-up is no new operator."""
+    o, two = np.zeros_like(A), Scale(2)
+    for op, want in ((two, A * 2), (Scale(5), A * 5), (two.moved, A + 2), (Scale.less, A - 2), (two.less, A - 2),
+                     (Scale.more, A + 2), (Scale(3).__call__, A * 3)):
+        compute.unary_transform(A, o, op, len(A))
+        assert np.array_equal(o, want)
+    for look_up in (lambda: two, lambda: two.moved, lambda: Scale.less):
+        assert operators.operator(look_up()) is operators.operator(look_up())
+    for op in (Plain(), Plain().__call__):
+        with pytest.raises(ct.TileTypeError, match="no attribute `k` in tile code") as info:
+            compute.unary_transform(A, o, op, len(A))
+        assert info.value.loc.function == "__call__" and "argument `op`" in str(info.value)
+
+
+def test_classes_are_no_operators():
+    for op, name in ((int, "int"), (np.float32, r"np\.float32"), (Scale, "Scale")):
+        with pytest.raises(TypeError, match=f"argument `op`: expected a function .*, got the class {name}; write lamb"):
+            compute.unary_transform(A, A.copy(), op, 3)
+
+
+@ct.function
+def seven(v):
+    return v * 7
+
+
+@ct.function(tile=False)
+def for_the_host(v):
+    return v * 7
+
+
+def test_declared_functions():
+    """Those that ct.function declares, as operators and in them."""
+    o = np.zeros_like(A)
+    for op, want in ((seven, A * 7), (lambda v: seven(v) + 1, A * 7 + 1),
+                     (ct.function(made(2), host=True), A * 2 + np.maximum(A, 0))):
+        compute.unary_transform(A, o, op, len(A))
+        assert np.array_equal(o, want)
+    for op in (for_the_host, lambda v: for_the_host(v)):
+        with pytest.raises(UnsupportedCallError, match=r"declared host only[\s\S]*argument `op`"):
+            compute.unary_transform(A, o, op, len(A))
+
+
+def test_wrappers_take_what_they_take():
+    """Not what the wrapped function does."""
+    def scale(k, v):
+        return k * v
+
+    @functools.wraps(scale)
+    def doubled(v):
+        return scale(2, v)
+    o = np.zeros_like(A)
+    compute.unary_transform(A, o, doubled, len(A))
+    assert np.array_equal(o, A * 2)
 
 
 @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])

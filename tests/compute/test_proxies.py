@@ -28,8 +28,31 @@ def test_an_object_made_of_stand_ins():
         reduce(None, x.astype(np.float64), o, OpKind.PLUS, 100, 0.5)
     for arguments, name in (((array, o, OpKind.PLUS, 100, 0.5), "a ProxyArray"),
                             ((x, o, OpKind.PLUS, 100, ProxyValue(np.float64)), "a ProxyValue")):
-        with pytest.raises(RuntimeError, match=f"{name} stands for an argument"):
+        argument = "h_init" if name == "a ProxyValue" else "d_in"
+        with pytest.raises(RuntimeError, match=f"argument `{argument}`: {name} stands for an argument"):
             reduce(None, *arguments)
+
+
+def test_stand_ins_in_calls_are_named():
+    """Wherever they are: an argument, or part of one."""
+    x, o, p, v = np.arange(6, dtype=np.int32), np.zeros(6, np.int32), ProxyArray(np.int32), ProxyValue(np.int32)
+    calls = {
+        "d_in": [lambda it=it: compute.unary_transform(it, o, lambda z: 1, 6)
+                 for it in (p, p + 2, compute.ReverseIterator(p), compute.ZipIterator(x, p),
+                            compute.PermutationIterator(x, p), compute.PermutationIterator(p, x),
+                            compute.TransformIterator(p, lambda w: w + 1))],
+        "d_out": [lambda it=it: compute.unary_transform(x, it, OpKind.NEGATE, 6)
+                  for it in (p, compute.TransformOutputIterator(p, lambda w: w, np.int32))],
+        "h_init": [lambda: compute.reduce_into(x, o, 6, OpKind.PLUS, v)],
+        "init_value": [lambda: compute.inclusive_scan(x, o, OpKind.PLUS, v, 6)],
+        "d_out_keys": [lambda: compute.radix_sort(x, p, None, None, 6, compute.SortOrder.ASCENDING)],
+        "d_in_keys": [lambda: compute.radix_sort(compute.DoubleBuffer(p, p), None, None, None, 6,
+                                                 compute.SortOrder.ASCENDING)]}
+    for name, some in calls.items():
+        for call in some:
+            with pytest.raises(RuntimeError, match=f"argument `{name}`: a Proxy.* stands for an argument"):
+                call()
+    assert not o.any()
 
 
 def test_compute_capabilities():

@@ -10,7 +10,7 @@ import pytest
 
 import cutile as ct
 from cutile import compute
-from cutile.compute import CountingIterator, OpKind, host_segments
+from cutile.compute import CountingIterator, OpKind, PermutationIterator, host_segments
 from cutile.compute import segmented_reduce as one_shot
 from cutile.compute.algorithm import on_some_gpu
 from cutile.compute.plans import Plan
@@ -218,6 +218,28 @@ def test_iterators_structs_and_loops():
     assert o["high"].tolist() == [float((10 * k + 9) ** 2) for k in range(30)]
     one_shot(CountingIterator(12), d := np.zeros(3, np.int64), 3, np.array([0, 6, 3]), np.array([1, 7, 3]), divisor, 30)
     assert d.tolist() == [6, 6, 30]
+
+
+@pytest.mark.parametrize("items,text", [
+    (lambda x, i: PermutationIterator(x, i), "index 10 .*, in segment 2, is out of range: there are 10 items"),
+    (lambda x, i: PermutationIterator(x, compute.TransformIterator(i, lambda v: 9 - v)), "index -1 .*, in segment 2"),
+    (lambda x, i: PermutationIterator(i, compute.TransformIterator(i, lambda v: 9 - v)), "index -1 .* is negative"),
+    (lambda x, i: PermutationIterator(x, PermutationIterator(np.append(np.arange(10), 12), i)),
+     "index 12 .*, in segment 2, is out of range: there are 10 items"),
+    (lambda x, i: PermutationIterator(PermutationIterator(x, np.append(np.arange(10), 10)), i), "index 10 "),
+    (lambda x, i: compute.TransformIterator(compute.ZipIterator(PermutationIterator(x, i), i), lambda z: z[0]),
+     "index 10")])
+def test_places_among_endless_items(items, text):
+    """Of PermutationIterators without an end, those that segments lead to are checked."""
+    x, i, o = np.arange(100, 110), CountingIterator(np.int64(0)), np.zeros(3, np.int64)
+    starts, ends = np.array([4, 0, 8]), np.array([6, 4, 10])
+    source = items(x, i)
+    one_shot(source, o, 3, starts, ends, OpKind.PLUS, np.int64(0))
+    want = np.zeros(10, np.int64)
+    compute.unary_transform(source, want, OpKind.IDENTITY, 10)
+    assert o.tolist() == [want[a:b].sum() for a, b in zip(starts, ends, strict=True)]
+    with pytest.raises(IndexError, match=f"argument `d_in`: {text}"):
+        one_shot(source, o, 3, starts, ends + [0, 0, 1], OpKind.PLUS, np.int64(0))
 
 
 def test_a_call_of_an_object():
