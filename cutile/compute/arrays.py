@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import count
 from math import gcd
 from typing import Any, NamedTuple
@@ -89,7 +90,12 @@ class DeviceArray:
     def part(self) -> tuple:
         """What else kernels depend on."""
         where = "host" if self.host is not None else (self.device, self.pointer & 15, self.writable)
-        return where, self.layout, self.size, self.stride
+        return where, self.layout, self.size, self.stride, self.is_tensor
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether the user passed a tensor of PyTorch, whose autograd is told of what is written."""
+        return isinstance(self.owner, getattr(sys.modules.get("torch"), "Tensor", ()))
 
     def on_some_gpu(self, n: int) -> DeviceArray:
         """A contiguous array of n such items in GPU memory, where nothing is."""

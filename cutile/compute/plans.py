@@ -202,7 +202,8 @@ class Plan:
         tensor: Any = getattr(sys.modules.get("torch"), "Tensor", ())
         written = [(i, name) for i, name in enumerate(names) if name in outputs and self._steps]
         self._written = tuple(Written((i,), name) for i, name in written if isinstance(args[i], tensor))
-        self._written_through = tuple((i, name) for i, name in written if isinstance(args[i], IteratorBase))
+        self._written_through = tuple((i, name) for i, name in written if isinstance(args[i], IteratorBase)
+                                      and any(a.is_tensor for a in args[i].arrays()))
         self._tells = bool(self._written or self._written_through)
         del self._positions, self._slots, self._captured, self.storage
 

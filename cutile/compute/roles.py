@@ -15,11 +15,11 @@ from cutile.compute.captured import capturing
 from cutile.compute.initial import FromMemory, Initial, initial_value
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ArrayIterator, as_input, as_output
-from cutile.compute.iterators.values import bits_of, bits_of_float, bits_of_int, type_of_value
+from cutile.compute.iterators.values import bits_of_float, bits_of_int, type_of_value
 from cutile.compute.operators import KNOWN, OpKind, operator
 from cutile.compute.structured import structured
-from cutile.compute.value_types import StructValue, ValueType
-from cutile.dtypes import DType
+from cutile.compute.value_types import Number, Struct, StructValue, ValueType
+from cutile.dtypes import info
 from cutile.runtime.launch_key import find_reader
 
 
@@ -121,7 +121,7 @@ def _count(value: Any, name: str) -> int:
         raise TypeError(f"argument `{name}` must be an int, got {value!r:.100}") from None
 
 
-_CONVERSIONS: LruDict[Any, tuple[ValueType, tuple[DType, ...]]] = LruDict(1000)  # by dtype or class of a host value
+_CONVERSIONS: LruDict[Any, tuple] = LruDict(1000)  # by dtype or class of a host value: `_read_other_number`
 
 
 _BITS: dict[Any, tuple[np.dtype, Callable[[Any], int]]] = {  # by classes of NumPy's numbers, and by their dtypes
@@ -153,14 +153,33 @@ def _read_other_number(kind: Any, value: Any, key: list, roots: list) -> None:
     found = _CONVERSIONS.get(kind)
     if found is None:
         t = type_of_value(value)
-        found = t, t.dtypes
+        found = t, tuple(bits_of_float if info(d).floating else bits_of_int for d in t.dtypes), _fields_of(t)
         if isinstance(kind, np.dtype) or kind in (int, float, bool, complex) or isinstance(value, StructValue):
             _CONVERSIONS.keep(kind, found)
         else:
             kind = t
-    t, dtypes = found
+    t, bits, fields = found
     key.append(kind)
-    roots += map(bits_of, t.numbers(value), dtypes)
+    numbers = _numbers_of(value, fields) or t.numbers(value)
+    roots += [as_bits(x) for x, as_bits in zip(numbers, bits, strict=True)]
+
+
+def _numbers_of(value: Any, fields: tuple[str, ...] | None) -> list | None:
+    """The numbers in the fields of a struct or complex number, where a quick look is enough; else None."""
+    cls = type(value)
+    if fields is None or cls is tuple or cls is np.ndarray:
+        return None
+    found = [value[f] for f in fields] if cls is np.void else [getattr(value, f) for f in fields]
+    return found if _PLAIN.issuperset(map(type, found)) else None
+
+
+_PLAIN = frozenset((int, float, bool, *(np.dtype(d).type for d in "?bhilqBHILQefd")))  # which convert as they are
+
+
+def _fields_of(t: ValueType) -> tuple[str, ...] | None:
+    """The names of a struct's fields, if all of them are numbers."""
+    plain = isinstance(t, Struct) and all(isinstance(part, Number) for part in t.parts)
+    return tuple(t.cls.__dataclass_fields__) if plain else None
 
 
 def _read_number_or_array(value: Any, key: list, roots: list) -> None:

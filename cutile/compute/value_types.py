@@ -54,6 +54,10 @@ class Number:
         """The numbers in a value of the host, as Python's: of an array the first one. For the host. TypeError for what
         is no number, ValueError for an array without items.
         """
+        if type(value) in (int, float, bool):
+            return (value,)
+        if isinstance(value, np.generic) and value.dtype.kind in "biuf":
+            return (value.item(),)
         found = np.asarray(value)
         if found.size == 0:
             raise ValueError("an array without items holds no value")
@@ -106,7 +110,7 @@ class Struct:
     def numbers(self, value: Any) -> tuple:
         if isinstance(value, np.ndarray):
             value = value.reshape(-1)[0]
-        names = [f.name for f in dataclasses.fields(self.cls)]
+        names = self.cls.__dataclass_fields__
         items = value if isinstance(value, tuple) else [
             value[n] if isinstance(value, np.void) else getattr(value, n) for n in names]
         return tuple(x for part, item in zip(self.parts, items, strict=True) for x in part.numbers(item))

@@ -28,12 +28,12 @@ typedef struct {
 } Exchange;
 enum { DLPACK_MAJOR = 1, DLPACK_CPU = 1 };
 
-/* Functions of PyTorch, which take the address of a tensor of C++. All but the first return an error and write to the
-   second argument; those of sizes and strides write the address of as many numbers as there are dimensions. Some
+/* Functions of PyTorch, which take the address of a tensor of C++. All but the first two return an error and write to
+   the second argument; those of sizes and strides write the address of as many numbers as there are dimensions. Some
    versions print the error too, so only tensors of the plain class are asked, which has nothing to refuse. A tensor of
    C++ is a pointer to an object, whose first word tells its class. */
-enum { NEGATED, RANK, SIZES, STEPS, TYPE, DEVICE_TYPE, DEVICE_INDEX, ADDRESS, SHIMS };
-typedef _Bool (*Negated)(const char *);
+enum { NEGATED, CONJUGATED, RANK, SIZES, STEPS, TYPE, DEVICE_TYPE, DEVICE_INDEX, ADDRESS, SHIMS };
+typedef _Bool (*Answer)(const char *);
 typedef int32_t (*Shim)(const char *, void *);
 static uintptr_t shims[SHIMS];
 static Py_ssize_t place;    /* of the tensor of C++ in the Python object, in bytes */
@@ -130,7 +130,7 @@ static int read_shim(Reading *r, PyObject *t)
     int64_t rank, *sizes, *steps;
     int32_t dtype, type, device;
     void *pointer;
-    if (object == NULL || *object != plain || ((Negated)shims[NEGATED])(tensor)
+    if (object == NULL || *object != plain || ((Answer)shims[NEGATED])(tensor)
         || !asked(DEVICE_TYPE, tensor, &type) || (type != on_cpu && type != on_gpu)
         || !asked(ADDRESS, tensor, &pointer) || (type == on_cpu && pointer == NULL) /* its memory was given back */
         || !asked(RANK, tensor, &rank) || !asked(SIZES, tensor, &sizes) || !asked(STEPS, tensor, &steps)
@@ -209,12 +209,14 @@ PyObject *streams_of(PyObject *self, PyObject *capsule)
     return PyLong_FromUnsignedLongLong((uintptr_t)e->current_stream);
 }
 
-/* Whether a tensor that was read has complex numbers: in PyTorch's numbering of dtypes, or in that of DLPack. They may
-   be conjugated lazily, which nothing here tells. */
-static int is_complex(const Reading *r, uint64_t kind)
+/* Whether a tensor that was read may have complex numbers that are conjugated lazily: where DLPack lends it nothing
+   tells. Complex ones are known by their dtype, in the numbering of PyTorch or in that of DLPack. */
+static int may_be_conjugated(const Reading *r, PyObject *t, uint64_t kind)
 {
     uint64_t dtype = r->parts[0] >> 32;
-    return kind == TORCH_SHIM ? dtype >= 8 && dtype <= 10 : (r->parts[1] & 255) == 5;
+    if (kind != TORCH_SHIM)
+        return (r->parts[1] & 255) == 5;
+    return dtype >= 8 && dtype <= 10 && ((Answer)shims[CONJUGATED])((const char *)t + place);
 }
 
 /* ---------------------------------------------------------------- CuPy */
@@ -313,7 +315,7 @@ int read_on_gpu(Reading *r, PyObject *o, PyObject *kinds)
     if (kind == CUPY_FIELDS)
         return read_numbered(r, o, kinds);
     int ok = kind == TORCH_SHIM ? read_shim(r, o) : kind > NUMPY && read_borrowed(r, o, (Borrow)(uintptr_t)kind);
-    return ok && !PyErr_Occurred() && (uint8_t)r->parts[0] == TORCH && !is_complex(r, kind);
+    return ok && !PyErr_Occurred() && (uint8_t)r->parts[0] == TORCH && !may_be_conjugated(r, o, kind);
 }
 
 /* ---------------------------------------------------------------- arguments of any kind */

@@ -1,11 +1,11 @@
 """How C code (runtime/_arguments.c) reads arguments of a class.
 
 Tensors of PyTorch are read by the C interface that the library has for compiled models. It does not say whether a
-tensor is negated, so the function of C++ behind the method is called. That needs to know where in a Python object the
-tensor of C++ is: `_cdata` tells. Only tensors whose object of C++ is of the plain class are read so: others, of sparse
-layouts or inside transforms, have no memory, or not in the usual form. Of CuPy's arrays it is found out where their
-objects have what their attributes say. All of it is tried first, on tensors and arrays whose properties are known, and
-not used if anything is not as expected.
+tensor is negated or conjugated, so the functions of C++ behind the methods are called. That needs to know where in a
+Python object the tensor of C++ is: `_cdata` tells. Only tensors whose object of C++ is of the plain class are read so:
+others, of sparse layouts or inside transforms, have no memory, or not in the usual form. Of CuPy's arrays it is found
+out where their objects have what their attributes say. All of it is tried first, on tensors and arrays whose properties
+are known, and not used if anything is not as expected.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def c_reader(c: Any, value: Any) -> int | None:
 
 # ------------------------------------------------------------------ PyTorch
 
-# Functions of PyTorch in the order of runtime/_arguments.c: `bool at::native::is_neg(const at::Tensor &)`, and those of
-# its C interface, each with the type of what it writes.
-_IS_NEG = "_ZN2at6native6is_negERKNS_6TensorE"
+# Functions of PyTorch in the order of runtime/_arguments.c: `bool at::native::is_neg(const at::Tensor &)`, the same for
+# `is_conj`, and those of its C interface, each with the type of what it writes.
+_ANSWERS = "_ZN2at6native6is_negERKNS_6TensorE", "_ZN2at6native7is_conjERKNS_6TensorE"
 _NUMBERS = ctypes.POINTER(ctypes.c_int64)
 _SHIMS = {f"aoti_torch_get_{name}": of for name, of in (
     ("dim", ctypes.c_int64), ("sizes", _NUMBERS), ("strides", _NUMBERS), ("dtype", ctypes.c_int32),
@@ -58,11 +58,13 @@ def _has_shims(c: Any, tensor: type) -> bool:
     torch = sys.modules["torch"]
     try:
         library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))  # loaded already
-        functions = [getattr(library, name) for name in (_IS_NEG, *_SHIMS)]
+        functions = [getattr(library, name) for name in (*_ANSWERS, *_SHIMS)]
         cpu, gpu = library.aoti_torch_device_type_cpu(), library.aoti_torch_device_type_cuda()
         with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
             plain = torch.ones(3, 4, device="cpu")
-            tensors = [plain, torch._neg_view(plain), plain.t()[1:], torch.ones((), dtype=torch.int8, device="cpu")]
+            pairs = torch.ones(3, dtype=torch.complex64, device="cpu")
+            tensors = [plain, torch._neg_view(plain), plain.t()[1:], torch.ones((), dtype=torch.int8, device="cpu"),
+                       pairs, pairs.conj()]
             other = plain.to_sparse()
         place, classes = _place(tensor, tensors), {_class_of(t) for t in tensors}
         right = (place > 0 and len(classes) == 1 and _class_of(other) not in classes
@@ -90,8 +92,9 @@ def _class_of(t: Any) -> int:
 
 def _described(library: Any, functions: list, place: int, t: Any) -> bool:
     """Whether the functions say of a tensor in CPU memory what its attributes say."""
-    is_neg, *shims = functions
-    is_neg.restype, answers = ctypes.c_bool, []
+    is_neg, is_conj, *shims = functions
+    is_neg.restype = is_conj.restype = ctypes.c_bool
+    answers: list = []
     at = ctypes.c_void_p(id(t) + place)
     for shim, of in zip(shims, _SHIMS.values(), strict=True):
         answers.append(of())
@@ -99,8 +102,9 @@ def _described(library: Any, functions: list, place: int, t: Any) -> bool:
             return False
     rank, sizes, strides, dtype, device_type, _, pointer = answers
     code = getattr(library, "aoti_torch_dtype_" + str(t.dtype).removeprefix("torch."))()
-    return (is_neg(at) == t.is_neg() and rank.value == t.dim() and tuple(sizes[:t.dim()]) == t.shape
-            and tuple(strides[:t.dim()]) == t.stride() and dtype.value == code and pointer.value == t.data_ptr()
+    return (is_neg(at) == t.is_neg() and is_conj(at) == t.is_conj() and rank.value == t.dim()
+            and tuple(sizes[:t.dim()]) == t.shape and tuple(strides[:t.dim()]) == t.stride()
+            and dtype.value == code and pointer.value == t.data_ptr()
             and device_type.value == library.aoti_torch_device_type_cpu())
 
 

@@ -14,9 +14,11 @@ import cutile as ct
 from cutile import compute, settings
 from cutile.compute import CountingIterator, OpKind, ZipIterator, arrays, roles, steps
 from cutile.compute.algorithm import Algorithm
+from cutile.compute.iterators.memory import ArrayIterator
 from cutile.compute.reduce import Reduce
 from cutile.compute.roles import COUNT, INITIAL, INITIAL_OR_ARRAY, INPUT, OPERATOR, OUTPUT, VALUE
 from cutile.compute.scan import Scan
+from cutile.compute.transform import UnaryTransform
 from cutile.gpu import cubin as building
 from cutile.gpu import driver as drivers
 from cutile.runtime import launch_cache
@@ -375,3 +377,42 @@ def test_what_is_no_stream_is_refused_in_host_memory():
         with pytest.raises(TypeError, match="type str is no stream"):
             call()
     assert not out.any()
+
+
+def test_initial_values_of_several_numbers():
+    """Structs and complex numbers of the host, in each form; what is no number is refused, at later calls too."""
+    Pair = compute.gpu_struct({"n": np.int32, "x": np.float64})
+    Deep = compute.gpu_struct({"n": np.int32, "p": {"x": np.float64}})
+    x, o = np.zeros(3, Pair.dtype), np.zeros(1, Pair.dtype)
+    x["n"], x["x"] = 2, 0.5
+
+    def add(a, b):
+        return Pair(a.n + b.n, a.x + b.x)
+    for first in (Pair(1, 2), Pair(np.int8(1), np.float32(2)), np.array([(1, 2)], Pair.dtype),
+                  np.array([(1, 2)], Pair.dtype)[0], Pair(np.array([1]), np.array(2.0)), Pair(True, 2)):
+        for _ in range(2):
+            compute.reduce_into(x, o, 3, add, first)
+            assert o[0].item() == (7, 3.5), first
+    for first in (Pair("1", 2), Pair([1, 2], 2), Pair(None, 2)):
+        with pytest.raises((TypeError, ValueError), match="argument `h_init`"):
+            compute.reduce_into(x, o, 3, add, first)
+    z, c = np.full(3, 1 + 2j), np.zeros(1, complex)
+    for one in (1j, np.complex128(1j), np.array([1j])):
+        compute.reduce_into(z, c, 3, OpKind.PLUS, one)
+        assert c[0] == 3 + 7j
+    d = np.zeros(1, Deep.dtype)
+    compute.reduce_into(np.zeros(2, Deep.dtype), d, 2, lambda a, b: (a.n + b.n, (a.p.x + b.p.x,)), Deep(1, (2.5,)))
+    assert d[0].item() == (1, (2.5,))
+
+
+def test_only_tensors_are_told_of_writes_through_iterators(monkeypatch):
+    """Calls with other arrays in iterators may run in C code."""
+    gpu = installed(monkeypatch)
+    x, o = Cuda(np.zeros(8, np.int32)), Cuda(np.zeros(8, np.int32))
+    pairs, outs = ZipIterator(x, x), ZipIterator(o, Cuda(np.zeros(8, np.int32)))
+    compute.unary_transform(pairs, outs, lambda p: (p[1], p[0]), 8)
+    (plan,) = UnaryTransform.plans.values()
+    assert len(gpu.launches) == 1 and not plan._tells
+    seen = ArrayIterator(x).signature()[0]
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(Tensor=Cuda))
+    assert ArrayIterator(x).signature()[0] != seen

@@ -234,10 +234,12 @@ def shims(tensors):
         return shim
 
     negated = ctypes.PYFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)(lambda place: by_place[place].is_neg())
-    return [negated, of(ctypes.c_int64, lambda t: len(t.shape)),
+    conjugated = ctypes.PYFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)(lambda place: by_place[place].is_conj())
+    return [negated, conjugated, of(ctypes.c_int64, lambda t: len(t.shape)),
             of(ctypes.c_void_p, lambda t: ctypes.addressof(kept[id(t)][0])),
             of(ctypes.c_void_p, lambda t: ctypes.addressof(kept[id(t)][1])),
-            of(ctypes.c_int32, lambda t: "iuf".index(t.dtype.kind) + 8 * t.dtype.itemsize),
+            of(ctypes.c_int32, lambda t: {"c8": 9, "c16": 10}.get(t.dtype.str[1:]) or (
+                "iuf".index(t.dtype.kind) + 8 * t.dtype.itemsize)),
             of(ctypes.c_int32, lambda t: {"cuda": 5, "xpu": 9, "cpu": 0}[t.device.type]),
             of(ctypes.c_int32, lambda t: t.get_device()),
             of(ctypes.c_size_t, lambda t: t.data_ptr())], kept
@@ -263,6 +265,17 @@ def test_tensors_are_read_by_the_functions_of_their_library(c):
         assert by_signature.setdefault(found[0], key) == key
         assert int.from_bytes(found[1], sys.byteorder) == t.data_ptr()
     assert len(by_signature) == len(set(by_signature.values())) > 100 and kept
+
+
+def test_complex_tensors_that_are_conjugated(c):
+    """They are left to Python, which refuses them; others are read."""
+    tensors = [Described(4096, (3,), (1,), dtype) for dtype in ("c8", "c16", "c8", "f4")]
+    tensors[2].is_conj = tensors[3].is_conj = lambda: True  # only complex ones are asked
+    functions, kept = shims(tensors)
+    c.torch_shims(tuple(ctypes.cast(f, ctypes.c_void_p).value for f in functions), PLACE, CLASSES[0], 0, 5)
+    found = [c.array_on_gpu({Described: c.TORCH_SHIM}, t) for t in tensors]
+    assert found[2] is NotImplemented and [p[1] for p in (*found[:2], found[3])] == [4096] * 3
+    assert len({p[0] for p in (*found[:2], found[3])}) == 3 and kept
 
 
 def test_tensors_in_cpu_memory_that_was_given_back(c):
@@ -353,7 +366,7 @@ def test_a_tensor_that_the_library_does_not_describe(c):
 
 
 def test_the_number_of_functions(c):
-    with pytest.raises(ValueError, match="addresses of 8 functions"):
+    with pytest.raises(ValueError, match="addresses of 9 functions"):
         c.torch_shims((1,), PLACE, CLASSES[0], 0, 5)
 
 
