@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 from collections.abc import Iterator
@@ -39,6 +40,18 @@ def pytest_sessionstart() -> None:
         raise pytest.UsageError(str(e)) from e
     if not impl.lambdas:
         lambdas.install()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What a collection makes stays: the collector of garbage would look at it again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,12 +1,31 @@
-"""Settings of all tests: a cache folder of their own for compiled code, and no time limits for hypothesis."""
+"""Settings of all tests: a cache folder of their own for compiled code, no time limits for hypothesis, and when the
+collector of garbage looks.
+"""
 
+import gc
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("patient", settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]))
 settings.load_profile("patient")
+
+GARBAGE = 10_000, 10, 10  # Python's own first threshold suits programs that have fewer objects
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collecting tests makes a million objects, which all stay: looking for garbage among them took longer."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.set_threshold(*GARBAGE)
+        if enabled:
+            gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -74,7 +74,6 @@ TESTED_ELSEWHERE = {
     "interp/codegen/emit": ("interp/codegen/test_block.py", "the base of the emitters is tested through them"),
     "interp/codegen/exits": ("interp/codegen/test_batch.py", "programs with every kind of exit are run"),
     "interp/codegen/interleave": ("interp/exec/test_turns.py", "blocks that take turns run the code that it emits"),
-    "interp/codegen/py_ast": ("interp/codegen/test_block.py", "the nodes are tested as the code that they make"),
     "interp/codegen/templates": ("interp/codegen/test_block.py", "debuggers show what the user's variables hold"),
     "interp/debugger": ("interp/test_schedule.py", "a debugger decides the schedule"),
     "interp/memory/irregular_tiles": ("interp/memory/test_tile_locations.py", "it is one of the answers of locate"),

@@ -143,7 +143,8 @@ def sources() -> list[Path]:
 
 
 def test_references_lead_somewhere():
-    found = [f"{path.relative_to(ROOT)}:{line}: {what}" for path in sources() for line, text in prose(path)
+    suspects = [path for path in sources() if any(stale(path.read_text()))]  # few; all others need not be parsed
+    found = [f"{path.relative_to(ROOT)}:{line}: {what}" for path in suspects for line, text in prose(path)
              for what in stale(text)]
     assert not found, "\n" + "\n".join(found)
 

@@ -11,14 +11,13 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from cutile.interp.codegen.py_ast import NO_POSITION, assign_all, set_position
+from cutile.interp.codegen.py_ast import NO_POSITION, assign_all, nodes_of, set_position
 
 
 def propagate_copies(body: list[ast.stmt]) -> Counter[str]:
     """Simplify a function's body in place. Returns how often each name is still read."""
     while True:
-        reads = Counter(n.id for s in body for n in ast.walk(s)
-                        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+        reads = Counter(n.id for n in nodes_of(body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
         changes = [_simplify(suite, reads) for suite in _suites(body)]  # a list, so that every suite is simplified
         if not any(changes):
             return reads

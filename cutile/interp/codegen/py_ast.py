@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from cutile.spans import Span, line_of
 
@@ -160,6 +160,20 @@ def _parts(kind: type[ast.AST]) -> tuple[tuple[str, ...], bool]:
     return names, "lineno" in kind._attributes
 
 
+def nodes_of(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
+    """The statements and the nodes in them, without those that have no position; several times as fast as ast.walk."""
+    pending: list[ast.AST] = [*statements]
+    while pending:
+        n = pending.pop()
+        yield n
+        for name in _parts(type(n))[0]:
+            part = getattr(n, name, None)
+            if type(part) is list:
+                pending += part
+            elif part is not None:
+                pending.append(part)
+
+
 def inherit_position(body: list[ast.stmt]) -> list[ast.stmt]:
     """Give a function's first statements, if they have none, the position of the first one that has one.
 
@@ -169,7 +183,7 @@ def inherit_position(body: list[ast.stmt]) -> list[ast.stmt]:
     for s in body:
         if s is first or first is None:
             break
-        for n in ast.walk(s):
+        for n in nodes_of([s]):
             if getattr(n, "lineno", 1) < 0:
                 _put(n, fields_of((first.lineno, first.col_offset, first.end_lineno, first.end_col_offset)))
     return body
