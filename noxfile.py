@@ -18,6 +18,7 @@ INSTALL = ("--no-compile",)
 # that file makes, and none of the processes is idle at the end.
 TWO_PROCESSES = ("-n", "2", "--dist", "worksteal")
 
+PROJECT = nox.project.load_toml("pyproject.toml")["project"]
 SOURCES = ["cutile", "conformance", "tests", "examples", "benchmarks", "tools", "noxfile.py"]
 TORCH = "torch==2.13.0+cpu" if sys.platform == "linux" else "torch==2.13.0"  # elsewhere that is for CPUs too
 # Tests that need PyTorch, JAX or Dask, and are skipped without them; the first need a process without cutile.torch.
@@ -53,11 +54,12 @@ def _run_tests(session: nox.Session, *options: str) -> None:
 @nox.session
 def ci(session: nox.Session) -> None:
     """What the sessions check, tests, conformance, docs and demo run, in one environment, which takes minutes to
-    install. What fails does not keep the rest from running.
+    install. What fails does not keep the rest from running. `nox -s ci -- lint docs` runs these parts alone.
     """
     session.install(*INSTALL, "-e", ".[docs,examples,gpu,inspect,test]", "ruff")
-    parts = (_lint, _run_tests, _run_conformance, _make_docs, _run_examples)  # all tests: those of check, too
-    failed = [part.__name__ for part in parts if not _succeeds(part, session)]
+    parts = {"lint": _lint, "tests": _run_tests, "conformance": _run_conformance,  # all tests: those of check, too
+             "docs": _make_docs, "examples": _run_examples}
+    failed = [name for name in session.posargs or parts if not _succeeds(parts[name], session)]
     if failed:
         session.error(f"failed: {', '.join(failed)}")
 
@@ -74,16 +76,19 @@ def _succeeds(part: Callable[[nox.Session], None], session: nox.Session) -> bool
 def frameworks(session: nox.Session) -> None:
     """Kernels inside PyTorch and JAX: graphs, operators, arrays, examples; searches that a cluster of Dask measures.
     Needs no GPU, but wheels for CPUs and the assembler, and fails where one of them is missing. `nox -s frameworks --
-    packages` only installs the frameworks, which may happen while other sessions run.
+    packages` only installs what others have made, which may happen while other sessions run, and `-- all` cutile, too.
     """
     # Without --no-deps, pip would also look for what PyTorch needs at this index, and the usual one has it all.
     session.install(*INSTALL, "--no-deps", "--retries", "1", TORCH, "--extra-index-url",
                     "https://download.pytorch.org/whl/cpu")
     session.install(*INSTALL, TORCH, "jax[cpu]", "flatbuffers",  # which jax.export needs
-                    "distributed", "scikit-learn>=1.5", "pytest>=8", "pytest-xdist>=3.2", "hypothesis>=6.100")
+                    "distributed", "scikit-learn>=1.5", "pytest>=8", "pytest-xdist>=3.2", "hypothesis>=6.100",
+                    *PROJECT["dependencies"], *PROJECT["optional-dependencies"]["gpu"])
     if session.posargs == ["packages"]:
         return
     session.install(*INSTALL, "-e", ".[gpu]")
+    if session.posargs == ["all"]:
+        return
     session.run("python", "-c", "import distributed, jax, torch; print('PyTorch', torch.__version__, 'JAX', "
                                 "jax.__version__, 'Dask', distributed.__version__)")
     for files in USE_FRAMEWORKS:

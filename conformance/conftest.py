@@ -44,12 +44,15 @@ def pytest_sessionstart() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """What a collection makes stays: the collector of garbage would look at it again and again."""
+    """Collecting tests makes objects that all stay: looking for garbage among them took half of the time. Kernels have
+    many objects, too: later the collector looks less often than Python's own threshold has it.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
         return (yield)
     finally:
+        gc.set_threshold(10_000, 10, 10)
         if enabled:
             gc.enable()
 

@@ -12,18 +12,18 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("patient", settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]))
 settings.load_profile("patient")
 
-GARBAGE = 10_000, 10, 10  # Python's own first threshold suits programs that have fewer objects
-
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Collecting tests makes a million objects, which all stay: looking for garbage among them took longer."""
+    """Collecting tests makes a million objects, which all stay: looking for garbage among them took two thirds of the
+    time. Kernels have many objects, too: later the collector looks less often than Python's own threshold has it.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
         return (yield)
     finally:
-        gc.set_threshold(*GARBAGE)
+        gc.set_threshold(10_000, 10, 10)
         if enabled:
             gc.enable()
 
