@@ -221,12 +221,14 @@ def test_functions():
 REAL = np.array([0.0, -0.0, 1, -1, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 3.25, -7.75, 1e-8, -1e-8, 1e-3, 0.1, 0.2499, 0.3,
                  3.99, 4.5, 4.99, 5.5, 12, -20, 80, -80, 0.75, -0.999, 1e-30, np.inf, -np.inf, np.nan], np.float32)
 OTHER = np.roll(REAL, 11)
-OF_NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power"}
+OF_NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power",
+            "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh"}
 ONE = {  # functions of one number, by their names in math: the least and the largest number tried
     **dict.fromkeys("trunc isinf isfinite degrees radians expm1 atan exp exp2 sin cos tan sinh cosh tanh floor ceil "
                     "isnan fabs".split(), (-np.inf, np.inf)),
     **dict.fromkeys("log log2 log10 sqrt".split(), (0, np.inf)),
-    "log1p": (-0.9999, np.inf), "asin": (-1, 1), "acos": (-1, 1),
+    "log1p": (-0.9999, np.inf), "asin": (-1, 1), "acos": (-1, 1), "asinh": (-np.inf, np.inf), "acosh": (1, np.inf),
+    "atanh": (-1, 1),
 }
 
 

@@ -54,7 +54,7 @@ _REPLACEMENTS = {
 # Packages whose Python functions are for the host, so that they are not compiled.
 _HOST_PACKAGES = frozenset({"cutile", "dataclasses", "functools", "numpy", "torch", "jax", "cupy", "scipy", "triton",
                            "numba"})
-_TILE_CODE = ("cutile.lib.", "cutile.compute.")  # modules of these packages that are tile code
+_TILE_CODE = ("cutile.lib.", "cutile.compute.", "cutile.front.element_math")  # modules that are tile code
 
 
 def of_the_host(fn: types.FunctionType) -> bool:

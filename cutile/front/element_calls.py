@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from cutile.dtypes import float64, info, int64
+from cutile.dtypes import float32, float64, info, int64
 from cutile.errors import TileTypeError
 from cutile.front import conditions, element_math, functions, op_calls, operators
 from cutile.front.context import Context
 from cutile.front.op_calls import check_count
-from cutile.ir.terms import Const, Term, Tuple, describe, is_scalar
+from cutile.ir.terms import Const, Term, Tuple, describe, is_poisoned, is_scalar
 from cutile.ops import arithmetic, bits, compare, convert, select
 from cutile.ops import math as math_ops
 from cutile.ops._constants import loose
@@ -54,6 +54,19 @@ def _op(op: OpDef, *, floats: bool = True, **options: Any) -> Handler:
 def _composed(fn: Callable, *, floats: bool = True) -> Handler:
     def apply(c: Context, *args: Term) -> Term:
         return functions.call_function(c, fn, tuple(_floats(c, args)) if floats else args, {})
+    return apply
+
+
+def _wide(fn: Callable) -> Handler:
+    """One that takes floats, of less than 32 bits as float32; the result is rounded to their dtype [ELT-16]."""
+    def apply(c: Context, *args: Term) -> Term:
+        args = tuple(_floats(c, args))
+        narrow = [t.type.dtype for t in args if is_scalar(t) and info(t.type.dtype).floating
+                  and t.type.dtype.bitwidth < 32]
+        if not narrow:
+            return functions.call_function(c, fn, args, {})
+        found = functions.call_function(c, fn, tuple(cast(c, t, float32) if is_scalar(t) else t for t in args), {})
+        return found if is_poisoned(found) else cast(c, found, narrow[0])
     return apply
 
 
@@ -110,22 +123,28 @@ def _number(builtin: Callable[..., Term], dtype: Any) -> Handler:
 
 
 _COMPOSED = "trunc fmod copysign isinf isfinite degrees radians log10 log1p expm1 asin acos atan hypot fma"
+_WIDE = "asinh acosh atanh cbrt"
 _OPS = "exp exp2 log log2 sin cos tan sinh cosh tanh sqrt floor ceil isnan atan2 pow"
 
 # Names of NumPy for what is above, where they are others or more.
 _NUMPY = {"degrees": "degrees rad2deg", "radians": "radians deg2rad", "asin": "arcsin", "acos": "arccos",
-          "atan": "arctan", "atan2": "arctan2", "pow": "power float_power"}
+          "atan": "arctan", "atan2": "arctan2", "pow": "power float_power", "asinh": "arcsinh", "acosh": "arccosh",
+          "atanh": "arctanh"}
 
 
 def _tables() -> tuple[dict[str, Handler], dict[str, Handler], dict[str, Handler]]:
     """The handlers by names: in math, in NumPy, of builtins."""
     by_name = {n: _composed(getattr(element_math, n)) for n in _COMPOSED.split()}
     by_name |= {n: _op(getattr(math_ops, n)) for n in _OPS.split()}
+    by_name |= {n: _wide(getattr(element_math, n)) for n in _WIDE.split()}
     by_name["pow"] = _operator(ast.Pow, floats=True)
-    of_math = {**by_name, "fabs": _op(arithmetic.abs), "gcd": _composed(element_math.gcd, floats=False)}
+    of_math = {**by_name, "fabs": _op(arithmetic.abs), "remainder": _composed(element_math.remainder)}
+    of_math |= {n: _composed(getattr(element_math, n), floats=False) for n in ("gcd", "lcm")}
     of_numpy = {n: h for name, h in by_name.items() if name != "fma" for n in _NUMPY.get(name, name).split()}
     of_numpy |= {"power": _operator(ast.Pow), "rint": _composed(element_math.rint), "fabs": _op(arithmetic.abs)}
-    of_numpy |= {n: _composed(getattr(element_math, n), floats=False) for n in ("square", "sign", "clip", "gcd")}
+    of_numpy |= {n: _composed(getattr(element_math, n), floats=False) for n in ("square", "sign", "clip", "gcd",
+                                                                                         "lcm")}
+    of_numpy |= {n: _composed(getattr(element_math, n)) for n in ("signbit", "heaviside")}
     of_numpy["reciprocal"] = _composed(element_math.reciprocal, floats=False)
     of_numpy |= {n: _operator(kind) for kind, names in _OPERATORS.items() for n in names.split()}
     of_numpy |= {"negative": _negation(ast.USub), "positive": _negation(ast.UAdd), "logical_not": _negation(ast.Not),

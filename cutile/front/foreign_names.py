@@ -318,6 +318,9 @@ _NOTES = (
      "no op sorts; the k-th largest of a tile is left after k - 1 times taking out the one at ct.argmax(x)"),
     ("fft ifft rfft inv solve svd qr cholesky eig eigh det lstsq pinv conv conv1d conv2d",
      "do it on the host, before or after the launch"),
+    ("gamma lgamma gammaln digamma factorial comb perm",
+     "no op computes it: ct.static_eval(math.gamma(2.5)) is that of a constant; gather others from an array that the "
+     "host has filled"),
     ("erfc", "1 - ct.lib.erf(x), in which small results lose their digits"),
     ("math nn lax extra libdevice numpy functional linalg special language debug tl jnp pl",
      "what kernels call stands in ct itself: ct.exp"),

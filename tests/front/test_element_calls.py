@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cutile as ct
+from cutile import compute
 from cutile.errors import UnsupportedCallError
 from cutile.front.element_calls import _handlers, _tables, handler
 from tests.elements import applied
@@ -53,6 +54,65 @@ def test_kinds_of_numbers(name):
     assert applied(lambda v: f(v), x, tile=8).tolist() == [f(float(v)) for v in x]
 
 
+WIDE = {"asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "cbrt": np.cbrt}
+
+
+def numbers_of(dtype):
+    """Of all sizes, with both signs, and the kinds that are no numbers or the last ones."""
+    f, rng = np.finfo(dtype), np.random.default_rng(0)
+    sizes = np.concatenate([rng.uniform(f.minexp - 3, f.maxexp, 2000), rng.uniform(-4, 4, 2000)])
+    some = np.concatenate([2.0 ** sizes, rng.uniform(0, 1, 1000), 1 + 2.0 ** rng.uniform(-20, 0, 1000)])
+    some = np.concatenate([some.astype(dtype), np.array([0, 1, np.inf, np.nan, f.max, f.tiny, f.smallest_subnormal],
+                                                        dtype)])
+    return np.concatenate([some, -some])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("name", WIDE)
+def test_functions_that_are_composed_within_two_ulp(name, dtype):
+    """Whatever the argument, with the sign of a zero; narrow floats are computed as float32 [ELT-14, ELT-16]."""
+    f, x = WIDE[name], numbers_of(dtype)
+    got = np.zeros_like(x)
+    compute.unary_transform(x, got, lambda v: f(v), len(x))
+    with np.errstate(all="ignore"):
+        exact = f(x.astype(np.longdouble if dtype is np.float64 else np.float64))
+        want = exact.astype(dtype)
+        same = (got == want) & (np.signbit(got) == np.signbit(want)) | np.isnan(got) & np.isnan(want)
+        units = 0.5 + 2.0 ** -9 if dtype is np.float16 else 2
+        wrong = ~same & ~(np.abs(got - exact) <= units * np.spacing(np.abs(want)))
+    assert not wrong.any(), (x[wrong], got[wrong], want[wrong])
+
+
+def test_remainder_is_exact():
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(2, 3000)) * 10.0 ** rng.integers(-9, 9, (2, 3000))
+    x[:14] = 5, -5, 7.5, 2.5, -2.5, 1e30, 0, -0.0, 3, np.inf, np.nan, 1, 1e308, 5e-324
+    y[:14] = 3, 3, 5, 1, 1, 7, 2, 2, np.inf, 2, 2, 0, 1.7e308, 1e-320
+    got = np.zeros(3000)
+    compute.binary_transform(x, y, got, lambda v, w: math.remainder(v, w), 3000)
+
+    def exact(v, w):
+        try:
+            return math.remainder(v, w)
+        except ValueError:
+            return math.nan
+    want = np.array(list(map(exact, x, y)))
+    assert np.array_equal(got, want, equal_nan=True) and np.array_equal(np.signbit(got[:9]), np.signbit(want[:9]))
+
+
+def test_lcm_and_signs():
+    rng = np.random.default_rng(1)
+    x, y, got = *rng.integers(-60, 60, (2, 500)), np.zeros(500, np.int64)
+    for f in (lambda v, w: math.lcm(v, w), lambda v, w: np.lcm(v, w)):
+        compute.binary_transform(x, y, got, f, 500)
+        assert np.array_equal(got, np.lcm(x, y))
+    z, o = np.array([0, -0.0, 2, -2, np.nan, np.inf, -np.inf], np.float32), np.zeros(7, np.float32)
+    compute.unary_transform(z, o, lambda v: np.heaviside(v, 0.5), 7)
+    assert np.array_equal(o, np.heaviside(z, np.float32(0.5)), equal_nan=True)
+    compute.unary_transform(z, o, lambda v: np.signbit(v), 7)
+    assert o.tolist() == np.signbit(z).tolist()
+
+
 def test_integers_go_to_float64():
     near(applied(lambda v: math.sqrt(v * v + 1), INTS, out=np.float64), [math.sqrt(int(v) ** 2 + 1) for v in INTS], 1)
     assert applied(lambda v: math.floor(v / 4), INTS).tolist() == [math.floor(int(v) / 4) for v in INTS]
@@ -77,12 +137,12 @@ def test_ufuncs_of_one(name):
     near(applied(lambda v: f(v), X), f(X.astype(float)).astype(float), 3)
 
 
-UFUNCS = """abs absolute add arccos arcsin arctan arctan2 bitwise_and bitwise_left_shift bitwise_not bitwise_or
-    bitwise_right_shift bitwise_xor ceil copysign cos cosh deg2rad degrees divide equal exp exp2 expm1 fabs
-    float_power floor floor_divide fmax fmin fmod gcd greater greater_equal hypot invert isfinite isinf isnan
-    left_shift less less_equal log log10 log1p log2 logical_and logical_not logical_or logical_xor maximum
+UFUNCS = """abs absolute add arccos arccosh arcsin arcsinh arctan arctan2 bitwise_and bitwise_left_shift bitwise_not
+    bitwise_or bitwise_right_shift bitwise_xor cbrt ceil copysign cos cosh deg2rad degrees divide equal exp exp2 expm1 fabs
+    float_power floor floor_divide fmax fmin fmod gcd greater greater_equal heaviside hypot invert isfinite isinf isnan
+    lcm left_shift less less_equal log log10 log1p log2 logical_and logical_not logical_or logical_xor maximum
     minimum mod multiply negative not_equal positive power rad2deg radians reciprocal remainder right_shift rint
-    sign sin sinh sqrt square subtract tan tanh true_divide trunc""".split()
+    sign signbit sin sinh sqrt square subtract tan tanh true_divide trunc""".split()
 FLOATS = {"floor", "ceil", "trunc", "fmod", "reciprocal"}  # of integers too; some versions of NumPy give integers
 
 
@@ -107,7 +167,7 @@ def test_each_function_of_integers_gives_the_kind_of_number_that_numpy_gives(nam
 
 
 def test_each_ufunc_is_tried():
-    assert {n for n in _tables()[1] if isinstance(getattr(np, n, None), np.ufunc)} <= set(UFUNCS)
+    assert {n for n in _tables()[1] if isinstance(getattr(np, n, None), np.ufunc)} <= {*UFUNCS, "arctanh"}
 
 
 def test_gcd_of_integers_is_one():

@@ -353,7 +353,8 @@ def test_misspellings(name, close):
     ("expf", "write ct.exp(x)"), ("__syncthreads", "leave it out"), ("atomicCAS", "write ct.atomic_cas(array, indices, "),
     ("add_", "write ct.add(x, y)"), ("tiled_view", "write array.tiled_view(tile_shape)"),
     ("load_offset", "write array.get_raw_memory().load_offset(offset)"), ("double", "write ct.float64"),
-    ("amax", "write ct.max(x, axis, propagate_nan=True)"), ("isscalar", ""), ("lgamma", ""),
+    ("amax", "write ct.max(x, axis, propagate_nan=True)"), ("isscalar", ""), ("lgamma", "no op computes it: ct.static_eval(math.gamma(2.5))"),
+    ("polygamma", ""),
 ])
 def test_hints_in_tile_code(name, says):
     e = refused(cell(f"def k(a): ct.{name}(ct.load(a, 0, 4))")["k"], A1, says=f"module `cutile` has no attribute `{name}`")
