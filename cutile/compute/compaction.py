@@ -24,7 +24,7 @@ from cutile.compute.splits import Split, Work, check_counter, ranked, total
 from cutile.compute.value_types import Number
 
 HOST_TILE = 4096  # items of a tile in host memory
-SMALL = 1024  # of one where there are at most ONCE items
+SMALL = 1024  # of one where there are fewer than MANY items: less code to compile than for more items
 ONCE = 1 << 15  # items, of which a block counts those before its own in less time than a launch takes
 AHEAD = 4096  # of these at a time
 MANY = 1 << 21  # items, of which a block reads the counts of all tiles in more time than a launch takes
@@ -130,10 +130,10 @@ def _moved(split: Split, source: Any, target: Any, counter: IteratorBase, wide: 
         before, here = (), ()
         for k in ct.static_iter(range(many)):
             if every:
-                some = ct.load(counts[k], (0,), (every,), padding_mode=ct.PaddingMode.ZERO)
+                some = ct.load(counts[k], (0,), (every,))
                 prefix = ct.astype(ct.sum(ct.where(ct.arange(every, dtype=ct.int32) < i, some, 0)), n.dtype)
                 if i == ct.num_blocks(0) - 1:
-                    put_one(writer, totals, k, Number(ct.int64), ct.astype(ct.sum(some), ct.int64))
+                    put_one(writer, totals, k, Number(ct.int64), ct.astype(prefix + total(flags[k], n.dtype), ct.int64))
             else:
                 prefix = ct.astype(ct.load(counts[k], (i // group,), (1,)).item(), n.dtype)
             if group > 1:
@@ -225,12 +225,12 @@ def _moving(work: Work, every: int) -> Any:
 
 
 def _with_two_launches(work: Work) -> None:
-    plan, n, many, whole = work.plan, work.n, work.split.counts, work.n % TILE == 0
-    tiles = -(-n // TILE)
-    every = 1 << (max(MANY // TILE, tiles) - 1).bit_length()  # one number, and so one kernel, for all numbers of items
+    plan, n, many, whole = work.plan, work.n, work.split.counts, work.n % SMALL == 0
+    tiles = -(-n // SMALL)
+    every = 1 << (max(MANY // SMALL, tiles) - 1).bit_length()  # one number, and so one kernel, for all numbers of items
     counts, within = (tuple(plan.array(k, ct.int32) for _ in range(many)) for k in (tiles, 1))
-    plan.launch(tiles, _counting(work), work.states()[0], counts, within, 0, n, TILE, 1, whole)
-    plan.launch(tiles, _moving(work, every), *work.states(), counts, within, work.counter.state(many), 0, n, TILE, 1,
+    plan.launch(tiles, _counting(work), work.states()[0], counts, within, 0, n, SMALL, 1, whole)
+    plan.launch(tiles, _moving(work, every), *work.states(), counts, within, work.counter.state(many), 0, n, SMALL, 1,
                 whole, 1)
 
 

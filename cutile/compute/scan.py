@@ -83,8 +83,8 @@ def _scanned(items: IteratorBase, out: IteratorBase, sums: IteratorBase | None, 
             writer.put(target, place, scanned)
         else:
             put_one(writer, target, i * size, t, prefix)
-            index = place.index() + 1
-            writer.put_at(target, index, scanned, (index < n) & (index % size != 0))
+            index, inner = place.index() + 1, ct.arange(size, dtype=ct.int32) + 1 < size
+            writer.put_at(target, index, scanned, inner if whole else inner & (index < n))
 
     return scan_tiles
 
