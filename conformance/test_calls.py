@@ -13,6 +13,13 @@ def full(a, /, b=2, *rest, c, d=4, **more):
     return a, b, rest, c, d, more.get("e"), more.get("f")
 
 
+@clause("CALL-1.double_star")
+@pytest.mark.parametrize("key", ["0", "n", "None", "('a',)", "f", "ct.int8"])
+def test_keys_that_are_no_strings(key):
+    f = module(f"def f(n, **more):\n    return more[{key}]\n")["f"]
+    rejects("TileTypeError", lambda n: f(n, a=n), 1)
+
+
 LIMITS = (10, 20)
 
 

@@ -120,6 +120,35 @@ def test_num_tiles_in_each_order(order):
     assert run(k, np.zeros(size, np.int8), np.zeros(6, np.int32)).tolist() == want * 2
 
 
+@clause("NT-1.value", "NT-1.order")
+def test_num_tiles_beside_tiles_of_other_shapes_and_orders():
+    """Each count is that of its own shape and order, whatever tiles the array has."""
+    pairs = (((4, 2), "C"), ((2, 4), "C"), ((4, 2), "F"), ((2, 4), "F"))
+
+    @ct.kernel
+    def k(x, out):
+        for i, (shape, order) in ct.static_iter(enumerate(pairs)):
+            for n in ct.static_iter((0, 1)):
+                ct.store(out, 4 * i + n, ct.num_tiles(x, n, shape, order))
+            t = ct.load(x, (0, 0), shape, order=order)
+            for n in ct.static_iter((0, 1)):
+                ct.store(out, 4 * i + 2 + n, ct.num_tiles(x, n, shape, order) + ct.sum(t) * 0)
+
+    want = [[-(-s // t) for s, t in zip((9, 21) if order == "C" else (21, 9), shape)] for shape, order in pairs]
+    assert run(k, np.zeros((9, 21), np.int32), np.zeros(16, np.int32)).tolist() == [n for w in want for n in w * 2]
+
+
+@clause("NT-1.value")
+@pytest.mark.parametrize("size", [0, 1, 7])
+def test_num_tiles_of_more_elements_than_an_array_has(size):
+    @ct.kernel
+    def k(x, out):
+        for i, n in ct.static_iter(enumerate((30, 31, 32, 40, 62))):
+            ct.store(out, i, ct.num_tiles(x, 0, (1 << n,)))
+
+    assert run(k, np.zeros(size, np.int8), np.zeros(5, np.int32)).tolist() == [min(size, 1)] * 5
+
+
 @clause("NT-1.int", "NT-1.empty")
 def test_num_tiles_with_short_shapes():
     @ct.kernel

@@ -156,6 +156,18 @@ def test_types_that_differ_in_an_argument():
     rejects("TileTypeError", lambda n: second((1 if n > 0 else 1.5, 2)), 1)
 
 
+USES = ("len(x)", "abs(x)", "int(x)", "float(x)", "bool(x)", "str(x)", "tuple(x)", "range(x)", "slice(x, 1, 1)",
+        "min(x, 1)", "divmod(x, 1)", "getattr(x, 'a')", "print(x)", "Color(x)", "ct.exp(x)", "x()", "x.a", "x[0]",
+        "not x", "-x")
+
+
+@clause("JOIN-2.use", "JOIN-2.text")
+@pytest.mark.parametrize("use", USES)
+def test_every_use_names_the_types(use):
+    """Whatever is called, also what does not look at all of its arguments."""
+    assert "depends on path" in rejects("TileTypeError", joined("n", "(n, n)", use), 1).message
+
+
 @clause("JOIN-2.text")
 def test_text():
     e = rejects("TileTypeError", joined("n", "n * 1.5"), 1)

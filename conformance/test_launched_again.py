@@ -136,6 +136,18 @@ def numbered():
         value = x
     return get, put
 
+@frozen
+class Plain:
+    x: object = 3
+
+@frozen
+class Reflected:
+    x: object = 3
+
+    def __radd__(self, other):
+        return self.x
+
+plain, reflected = Plain(), Reflected()
 point, (get, put) = Point(), numbered()
 method = point.of
 """
@@ -185,6 +197,7 @@ READS = {
     "a method []": ("point[0]", "Point.__getitem__ = lambda self, k: 8"),
     "a method +": ("point + 0", "Point.__add__ = lambda self, x: 8"),
     "a reflected method +": ("0 + point", "Point.__radd__ = lambda self, x: 8"),
+    "a method + that a class gets": ("plain + reflected", "Plain.__add__ = lambda self, other: 8"),
     "a method -": ("-point", "Point.__neg__ = lambda self: 8"),
     "a text of a dataclass": ("3 if str(Point(3)) != 'other' else 8", "Point.__str__ = lambda self: 'other'"),
     "a repr of a dataclass": ("3 if repr(Point(3)) != 'other' else 8", "Point.__repr__ = lambda self: 'other'"),

@@ -202,6 +202,34 @@ def test_closures_that_meet():
     assert result(f, 3) == python(3) and result(f, 1) == python(1) and result(f, -3) == python(-3)
 
 
+@clause("CALL-5.after", "CALL-6.result", "JOIN-6.closure")
+def test_composed_closures_that_meet():
+    """Functions made of functions, of which a path gives one, which a third function hands on."""
+    def compose(f, g):
+        return lambda x: f(g(x))
+
+    def add(k):
+        return lambda x: x + k
+
+    def build(m):
+        h = add(m)
+        for i in ct.static_iter(range(3)):
+            h = compose(h, add(i + m))
+        return h
+
+    def f(n):
+        if n > 0:
+            g = build(n)
+        else:
+            g = build(n + 2)
+
+        def last():
+            return g
+        return last()(n)
+
+    assert result(f, 3) == 3 + 4 * 3 + 3 and result(f, -3) == -3 + 4 * -1 + 3
+
+
 @clause("CALL-5.after", "CALL-6.result", "CALL-5.late")
 def test_closures_that_hold_closures_of_functions_that_have_ended():
     """Functions in functions in functions, which end one after another, each with variables of its own."""

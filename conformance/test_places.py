@@ -4,6 +4,7 @@ import ast
 import contextlib
 import dataclasses
 import gc
+import importlib.machinery
 import inspect
 import linecache
 import textwrap
@@ -39,6 +40,8 @@ def test_texts_beyond_ascii(before):
     before = before.replace(" * 0", "")
     one = module(f"def f(n): return {before}, ct.exp(None), {before}")["f"]
     names_place(rejects("TileTypeError", one, 1), 1, "ct.exp(None)")
+    followed = module(f"def f(n): return {before}, ct.exp(None)\n\nx = 1")["f"]
+    names_place(rejects("TileTypeError", followed, 1), 1, "ct.exp(None)")
     last = module(f"# {before}\n\ndef f(n):\n    s = 1\n    return {before}, ct.exp(None)")["f"]
     names_place(rejects("TileTypeError", last, 1), 5, "ct.exp(None)")
     earlier = module(f"def f(n):\n    s = {before}\n    return n, ct.exp(None)\n\n# {before}")["f"]
@@ -341,6 +344,32 @@ def test_sources_that_are_not_those_of_the_code(tmp_path):
         assert not isinstance(found.value, ct.TileInternalError)
 
 
+def doubled(n):
+    return n * 2
+
+
+@clause("FN-2.source")
+@pytest.mark.parametrize("loader, theirs", [
+    ({}, False), ({"__loader__": None}, False), ({"__loader__": importlib.machinery.BuiltinImporter}, False),
+    ({"__loader__": importlib.machinery.SourceFileLoader("a", __file__)}, False), ({"__loader__": object()}, True)],
+    ids=["none", "None", "a class", "that of Python", "another"])
+def test_code_that_is_not_that_of_an_old_file(loader, theirs):
+    """A loader that is not Python's may have compiled a changed version of the text, as tools for coverage do: then the
+    text is the source. Without one, the file is no source.
+    """
+    space = {"seen": lambda: None, **loader}
+    lines = inspect.getsourcelines(doubled)[1] * "\n" + "    seen()\n    return n * 2\n"
+    exec(compile(lines.replace("\n    seen", "def doubled(n):\n    seen", 1), __file__, "exec"), space)
+    f = space["doubled"]
+    assert f(4) == 8 and f.__code__.co_firstlineno == doubled.__code__.co_firstlineno
+    if theirs:
+        assert result(f, 4) == 8
+        return
+    with pytest.raises((OSError, ct.TileError)) as found:
+        takes(lambda n: f(n), 1)
+    assert not isinstance(found.value, ct.TileInternalError)
+
+
 @clause("FN-2.source")
 def test_sources_of_a_file_that_has_had_several(tmp_path):
     """A function has the source that it was defined with, also if a kernel first calls it much later."""
@@ -399,6 +428,23 @@ def test_the_exact_depth():
 
     accepts(k, 999)  # a thousand calls
     refuses("TileRecursionError", k, 1000)
+
+
+def one_less(n):
+    return n - 1
+
+
+def deep_beside(n):
+    return 0 if n == 0 else deep_beside(one_less(n))
+
+
+@clause("CALL-4.depth", "ERR-6")
+def test_the_exact_depth_with_calls_that_have_ended():
+    @ct.kernel
+    def k():
+        deep_beside(1000)
+
+    refuses("TileRecursionError", k)
 
 
 @clause("EX-8.precedence", "EX-8.add", "EX-9.neg", "EX-2.tuple")

@@ -126,6 +126,19 @@ def test_arrays_at_pointers():
     assert [i for i in range(24) if x[i] == -1] == [2, 4, 6, 8, 10, 12]
 
 
+@clause("FPTR-3.element", "FPTR-3.runtime", "FPTR-3.index")
+@pytest.mark.parametrize("kind", ["int8", "int16", "int32", "int64"])
+def test_run_time_entries_of_each_width(kind):
+    """Narrower entries beside wide ones keep their signs."""
+    @ct.kernel
+    def k(x, size, step, out):
+        a = ct.Array.from_foreign(x.slice(0, 6, 8).foreign_pointer, (size.astype(ct.int64),),
+                                  (step.astype(getattr(ct, kind)),))
+        ct.store(out, 0, ct.load(a, 0, 4, padding_mode="NEG_INF"))
+
+    assert run(k, counting(8), 3, -2, np.zeros(4, np.float32)).tolist() == [6, 4, 2, float("-inf")]
+
+
 @clause("FPTR-3.constant", "FPTR-3.runtime", "FPTR-3.index")
 def test_types_of_arrays_at_pointers():
     def at(shape, strides):

@@ -247,6 +247,7 @@ READS = {
     "a module by a getter": ("operator.attrgetter(name)(inner)", "inner.number = 8"),
     "a module by a getter that was made before": ("getter(inner)", "inner.number = 8"),
     "a module by a function in a list": ("lookups[0](inner, name)", "inner.number = 8"),
+    "a module by a function that a function gives": ("giving()(inner, name)", "inner.number = 8"),
     "a list in a module by getattr": ("computed(inner, 'num', 'bers')[0]", "inner.numbers[0] = 8"),
     "a function in a module by getattr": ("computed(inner, 'he', 'lper')()", "number = 8"),
     "a name that a module gets": ("computed(inner, 'num', 'bered', 3)", "inner.numbered = 8"),
@@ -312,6 +313,7 @@ second = [3]
 item, entry = numbers.__getitem__, table.get
 getter, lookups = operator.attrgetter(name), [getattr]
 inner.helper = helper
+giving = lambda: getattr
 
 def computed(x, begin, end, *default):
     return getattr(x, begin + end, *default)

@@ -190,8 +190,8 @@ def test_results_are_cast():
 
 @clause("RED-13.value")
 @pytest.mark.parametrize("dtype, most", [("float8_e4m3fn", 448.0), ("float8_e5m2", 57344.0), ("float16", 65504.0),
-                                         ("bfloat16", 2.0**127), ("float64", 2.0**1023), ("int8", 127),
-                                         ("int64", 2**62)])
+                                         ("bfloat16", 2.0**127), ("float32", 2.0**127), ("tfloat32", 2.0**127),
+                                         ("float64", 2.0**1023), ("int8", 127), ("int64", 2**62)])
 def test_an_identity_of_each_width(dtype, most):
     def least(a, b):
         return ct.where(a.astype(ct.float64) < b.astype(ct.float64), a, b)

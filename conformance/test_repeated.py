@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import enum
 import math
+import types
 
 import numpy as np
 
@@ -132,6 +133,20 @@ def test_arguments_of_every_kind():
 
     n, m = 7, 3
     assert result(f, n, m) == [70, 20, 10, 7, 77, 11, 10, 4, 10, -4, 0, 106, 9, 104, 5]
+
+
+def shifted(n):
+    return applied(lambda x: x + SHIFT, n)
+
+
+SHIFT = 1
+
+
+@clause("FN-2.inline", "CALL-6.argument", "EX-4.global")
+def test_lambdas_of_functions_with_equal_code():
+    """One lambda in functions with other globals, passed to one function."""
+    other = types.FunctionType(shifted.__code__, {"applied": applied, "SHIFT": 20}, "shifted")
+    assert result(lambda n: (shifted(n), other(n), shifted(n + 1), other(n + 1)), 5) == [6, 25, 7, 26]
 
 
 def applied(g, x):
@@ -360,6 +375,21 @@ def test_members_of_enums_that_repeat(capfd):
     for e in Unhashable.A, Equal.C:
         error = rejects("TileTypeError", lambda n, e=e: ct.add(n * 1.0, 1.0, rounding_mode=e), 1)
         assert not isinstance(error, ct.TileInternalError)
+
+
+class WithoutHash(type):
+    __hash__ = None
+
+
+class Odd(metaclass=WithoutHash):
+    pass
+
+
+@clause("ERR-4.kind")
+def test_classes_that_are_no_dtypes():
+    """Also a class of which Python makes no key."""
+    rejects("TileTypeError", lambda n: n.astype(Odd), 1)
+    rejects("TileTypeError", lambda n: ct.full((2,), n, Odd), 1)
 
 
 @clause("SEVAL-7.constant", "EX-6.tuple.slice")

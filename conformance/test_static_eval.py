@@ -3,13 +3,14 @@
 
 import dataclasses
 import enum
+import functools
 import math
 import operator
 
 import numpy as np
 import pytest
 
-from conformance.harness.api import accepts, clause, ct, refuses, run
+from conformance.harness.api import accepts, clause, ct, needs, refuses, run
 from conformance.harness.tile_code import body, rejects, result, takes
 from conformance.harness.type_probes import constant_is, static
 
@@ -491,3 +492,34 @@ def test_static_eval_of_shapes():
         ct.store(out, 0, ct.sum(t.reshape((n,))))
 
     assert run(k, np.arange(8, dtype=np.int32).reshape(2, 4), np.zeros(1, np.int32)).tolist() == [28]
+
+
+# ------------------------------------------------------------------ launching
+
+
+@needs("cpu arrays")
+@clause("SEVAL-2.python", "ERR-6")
+def test_kernels_that_static_code_launches():
+    """Kernels that launch kernels while they are compiled, to some depth; one that launches itself is refused."""
+    def launched(k):
+        out = np.zeros(1, np.int32)
+        ct.launch(None, (1,), k, (out,))
+        return int(out[0])
+
+    def above(k):
+        @ct.kernel
+        def one_more(out):
+            ct.store(out, 0, ct.static_eval(launched(k) + 1))
+
+        return one_more
+
+    @ct.kernel
+    def last(out):
+        ct.store(out, 0, 1)
+
+    @ct.kernel
+    def itself(out):
+        ct.store(out, 0, ct.static_eval(launched(itself)))
+
+    assert launched(functools.reduce(lambda k, _: above(k), range(20), last)) == 21
+    refuses("TileRecursionError", itself, np.zeros(1, np.int32))

@@ -258,14 +258,15 @@ def test_modes_of_casts(mode, version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("body, dtypes, first", [
-    pytest.param(body, dtypes, first, marks=clause(i, "ERR-7")) for i, body, dtypes, first in LATER],
+    pytest.param(body, dtypes, first, marks=clause(i, "ERR-7", "ERR-12.loc")) for i, body, dtypes, first in LATER],
     ids=[f"{i}-{body.__name__}" for i, body, *_ in LATER])
 def test_what_came_later(body, dtypes, first, version):
     if version >= first:
         assert version_of(exported(body, dtypes, version, "sm_107")) == version
         return
-    with pytest.raises(impl.error("TileUnsupportedFeatureError")):
+    with pytest.raises(impl.error("TileUnsupportedFeatureError")) as refused:
         exported(body, dtypes, version, "sm_107")
+    assert refused.value.loc.line >= body.__code__.co_firstlineno
 
 
 def power(x, y):
