@@ -166,7 +166,10 @@ def code_key(code: types.CodeType) -> tuple:
     """What a function does, wherever it is written."""
     consts = tuple(code_key(c) if isinstance(c, types.CodeType) else (type(c), repr(c)) for c in code.co_consts)
     return (code.co_code, consts, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_argcount,
-            code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+            code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & ~_NESTED)
+
+
+_NESTED = 0x10  # inspect.CO_NESTED: the function is defined in another one
 
 
 @functools.lru_cache(maxsize=4096)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cutile._support.lru import LruDict
-from cutile.compute.arrays import KINDS, line_of, on_gpu, read_in_c, reading
+from cutile.compute.arrays import KINDS, line_of, on_gpu, read_in_c
 from cutile.compute.captured import capturing
 from cutile.compute.initial import FromMemory, Initial, initial_value
 from cutile.compute.iterators.base import IteratorBase
@@ -20,6 +20,7 @@ from cutile.compute.operators import KNOWN, OpKind, operator
 from cutile.compute.structured import structured
 from cutile.compute.value_types import Number, Struct, StructValue, ValueType
 from cutile.dtypes import info
+from cutile.runtime import launch_cache
 from cutile.runtime.launch_key import find_reader
 
 
@@ -47,7 +48,7 @@ def read_roles(how: bytes, readers: tuple[Callable, ...], first: Any, args: tupl
     """The key and the roots of a call: `readers` and `how` are the `read` and `in_c` of the role of each argument, and
     `first` is the first item of the key. Whatever a reader raises.
     """
-    if (c := reading()) is not None:
+    if (c := launch_cache.extension()) is not None:
         return c.read_roles(KINDS, how, readers, first, args)
     key, roots = [first], []
     for read, value in zip(readers, args, strict=True):

@@ -19,7 +19,7 @@ from cutile.compute.value_types import storage
 TILE = 1024  # items of a block
 TILES = {1: 2048, 8: 512}  # where the longest items have so many bytes, or 8 and more
 HOST_TILES = (1 << 18, 1 << 13, TILE)  # in host memory, where few large tiles take less time
-HOST_BYTES = 1 << 20  # of the largest tile of short items
+HOST_BYTES = 1 << 20  # one tile of so many items of a byte; of longer ones, what is computed stays in a cache
 
 
 def _kernel(ins: tuple[IteratorBase, ...], out: IteratorBase, op: Operator, wide: bool) -> Any:
@@ -80,8 +80,7 @@ def _longest(inputs: Sequence[IteratorBase], out: IteratorBase) -> int:
 
 
 def _host_tiles(inputs: Sequence[IteratorBase], out: IteratorBase) -> tuple[int, ...]:
-    largest = HOST_BYTES >> (_longest(inputs, out) - 1).bit_length()
-    return ((largest,) if largest > HOST_TILES[0] else ()) + HOST_TILES
+    return ((HOST_BYTES,) if _longest(inputs, out) == 1 else ()) + HOST_TILES
 
 
 def _parts(n: int, sizes: tuple[int, ...], last: int) -> Iterator[tuple[int, int, int, bool]]:

@@ -30,6 +30,16 @@ def test_keys():
     assert operator(made(2)).key != operator(made(np.float32(2))).key != operator(made(2.0)).key
 
 
+OUTER = lambda a, b: a if a > b else b  # noqa: E731
+
+
+def test_a_function_in_a_function_is_no_other():
+    x, y, o = A, A[::-1].copy(), np.zeros_like(A)
+    larger = compute.make_binary_transform(x, y, o, OUTER)
+    larger(x, y, o, lambda a, b: a if a > b else b, len(A))
+    assert np.array_equal(o, np.maximum(x, y))
+
+
 def test_what_is_captured_counts_when_it_changes(monkeypatch):
     o = np.zeros(len(A), np.int32)
     for scale in (3, 5, 3):
