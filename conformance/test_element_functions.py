@@ -183,6 +183,41 @@ def test_loops_that_are_left():
     agrees(f, X, Y)
 
 
+@clause("ELT-7.else")
+def test_else_of_loops():
+    def divisor(x, y):
+        for i in range(2, y):
+            if x % i == 0:
+                found = i
+                break
+        else:
+            found = -1
+        return found
+
+    def steps(x, y):
+        while x > y:
+            x -= 3
+            if x == 0:
+                break
+        else:
+            return x + 100
+        return x
+
+    def rows(x, y):
+        total = 0
+        for i in range(3):
+            for j in range(y):
+                if i * j == x:
+                    break
+            else:
+                total += 1
+                continue
+            total += 100
+        return total
+    for f in (divisor, steps, rows):
+        agrees(f, X, np.abs(Y))
+
+
 @clause("ELT-7.dtype")
 def test_what_a_loop_carries():
     def f(x):

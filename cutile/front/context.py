@@ -87,8 +87,8 @@ class Context(Builder):
         self.hidden: dict[Hidden, Term] = {}  # the terms that stand for captured arrays
         self.static: str | None = None  # the static construct that is being evaluated
         self.static_runs = 0  # how often static code has run
-        self.checked: dict[ast.AST, frozenset[str]] = {}  # for each function whose syntax was checked, the names
-        # that its refused parts assign
+        self.checked: dict[tuple, frozenset[str]] = {}  # for each function whose syntax was checked, as one of elements
+        # or not, the names that its refused parts assign
         self.refused: set[ast.AST] = set()  # statements and expressions that are skipped
         # Unrolled loops evaluate these again and again:
         self.literals: dict[ast.expr, Term] = {}  # numbers, strings, None, and tuples of these

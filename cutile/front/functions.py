@@ -135,15 +135,16 @@ def check_syntax(c: Context, s: Scope, *, manager: bool = False) -> None:
     Typing then skips the refused parts (error_recovery.py). A context manager (`manager`) with such parts is not typed.
     """
     node = s.definition.node
-    if node not in c.checked:
-        found, parts = syntax.refused(s.definition, lambda n: construct_of(s, n), manager=manager)
+    key = node, c.elements
+    if key not in c.checked:
+        found, parts = syntax.refused(s.definition, lambda n: construct_of(s, n), manager=manager, elements=c.elements)
         for e in found:
             c.report(TileSyntaxError(e.message, replace(e.loc, call_site=s.call_site), help=e.help))
         if node in parts or found and manager:
             raise StopCompiling
         c.refused |= parts
-        c.checked[node] = frozenset().union(*map(error_recovery.names, parts))
-    error_recovery.declare(s, c.checked[node])
+        c.checked[key] = frozenset().union(*map(error_recovery.names, parts))
+    error_recovery.declare(s, c.checked[key])
 
 
 def run_body(c: Context, s: Scope, terms: dict[str, Term]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from cutile.dtypes import bool_
 from cutile.errors import TileSyntaxError, TileTypeError
-from cutile.front import expr, static
+from cutile.front import expr, loop_else, static
 from cutile.front.assignment import assign
 from cutile.front.context import LOOP, Context
 from cutile.front.control_flow import before_terminator, bind_joined, changed_names, join_var, run_cleanups
@@ -28,6 +28,8 @@ from cutile.types import ListType, TileType
 
 def while_(c: Context, s: Scope, node: ast.While) -> bool:
     c.need_branch_free(LOOP, c.span)
+    if node.orelse:
+        return loop_else.type_while(c, s, node)
     return _repeated(c, s, lambda wider: _while(c, s, node, wider))
 
 
@@ -54,7 +56,7 @@ def _is_list(source: Term) -> bool:
 
 def for_(c: Context, s: Scope, node: ast.For) -> bool:
     if construct_of(s, node.iter) == "static_iter":
-        return _unroll(c, s, node, static.iterate(c, s, node.iter))
+        return _unroll(c, s, node, static.iterate(c, s, node.iter)) and c.statements(s, node.orelse)
     source = expr.evaluate(c, s, node.iter)
     iter_span = s.span(node.iter)
     if isinstance(source, Poison):
@@ -69,6 +71,8 @@ def for_(c: Context, s: Scope, node: ast.For) -> bool:
     c.need_branch_free(LOOP, c.span)
     start, stop, step = ((value_of(c, t) for t in (source.start, source.stop, source.step)) if source else
                          (Value(TileType(bool_)),) * 3)
+    if node.orelse:
+        return loop_else.type_for(c, s, node, [Leaf(v) for v in (start, stop, step)] if source else [POISON] * 3)
     return _repeated(c, s, lambda wider: _for(c, s, node, source, (start, stop, step), wider))
 
 

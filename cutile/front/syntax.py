@@ -55,12 +55,13 @@ _STATIC_ARGUMENTS = {"static_eval": (1,), "static_iter": (1,), "static_exception
 
 
 def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | None], *,
-            manager: bool = False) -> tuple[list[TileSyntaxError], set[ast.AST]]:
+            manager: bool = False, elements: bool = False) -> tuple[list[TileSyntaxError], set[ast.AST]]:
     """Errors for all that tile code does not have in a function's body and in functions nested in it, in program order.
 
     Also returns the nodes to skip: each error is about one of them. `static_keyword` gives
     the static construct that an expression calls, or None: its arguments are ordinary Python, which is not looked at.
-    `manager`: the function is a context manager, so it may yield.
+    `manager`: the function is a context manager, so it may yield. `elements`: it is one of elements, whose loops may
+    have `else`.
     """
     root = definition.node
     found: list[TileSyntaxError] = []
@@ -93,7 +94,7 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
                 refuse(node, "tile code does not support yield except in context managers",
                        "decorate the function with @contextlib.contextmanager and use it in a with statement; "
                        "a tuple(… for … in ct.static_iter(…)) makes several values")
-            case ast.For(orelse=[first, *_]) | ast.While(orelse=[first, *_]):
+            case ast.For(orelse=[first, *_]) | ast.While(orelse=[first, *_]) if not elements:
                 refuse(first, "tile code does not support else on a loop",
                        "set a flag in the loop and test it afterwards", within=node)
             case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.For() | ast.With():

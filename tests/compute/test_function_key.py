@@ -30,7 +30,7 @@ def test_keys():
     assert operator(made(2)).key != operator(made(np.float32(2))).key != operator(made(2.0)).key
 
 
-OUTER = lambda a, b: a if a > b else b  # noqa: E731
+OUTER = lambda a, b: a if a > b else b
 
 
 def test_a_function_in_a_function_is_no_other():
