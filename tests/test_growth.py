@@ -7,6 +7,7 @@ machine's load, and for some kernels the peak of memory. `benchmarks/growth.py` 
 from __future__ import annotations
 
 import ast
+import cProfile
 import gc
 import io
 import json
@@ -49,18 +50,9 @@ def made(kind: str, n: int, stage: str) -> Callable[[], None]:
 
 def calls(kind: str, n: int, stage: str) -> int:
     """How often preparing a kernel calls a Python function."""
-    prepare, found = made(kind, n, stage), 0
-
-    def count(frame, event, arg):
-        nonlocal found
-        found += event == "call"
-
-    sys.setprofile(count)
-    try:
-        prepare()
-    finally:
-        sys.setprofile(None)
-    return found
+    counter = cProfile.Profile(builtins=False)
+    counter.runcall(made(kind, n, stage))
+    return sum(entry.callcount for entry in counter.getstats())
 
 
 def peak(kind: str, n: int, stage: str) -> int:
@@ -111,10 +103,10 @@ def objects_that_stay(stage: str) -> dict[str, list[int]]:
     kept = []  # kernels: what one leaves would go at some time while others are prepared
     for kind in KINDS:
         for n in (3, *SIZES):  # the first for imports and tables
-            before = objects().total()
+            gc.freeze()  # what is there already, which is not counted then
             kept.append(made(kind, n, stage))
             kept[-1]()
-            found.setdefault(kind, []).append(objects().total() - before)
+            found.setdefault(kind, []).append(objects().total())
     return {kind: counts[1:] for kind, counts in found.items()}
 
 
