@@ -63,12 +63,16 @@ def test_sizes(n, way):
     assert np.array_equal(keys, np.sort(out[:n]))
 
 
-@pytest.mark.parametrize("n", [0, 1, TILE - 1, 2 * TILE + 5])
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.float32])
-@pytest.mark.parametrize("op, down", [
-    (OpKind.LESS, False), (OpKind.GREATER, True), (lambda a, b: a // 2 < b // 2, None)],
-    ids=["less", "greater", "halves"])
-def test_integers_in_their_order_are_sorted_by_digits_on_a_gpu(n, dtype, op, down, monkeypatch):
+ORDERS = {"less": OpKind.LESS, "greater": OpKind.GREATER, "halves": lambda a, b: a // 2 < b // 2}
+SHORT = (np.int8, np.uint8, np.int16, np.uint16, np.int32)
+DIGITS = [(name, dtype) for name in ("less", "greater") for dtype in SHORT]
+MERGED = [("halves", dtype) for dtype in SHORT] + [
+    (name, dtype) for name in ("less", "greater") for dtype in (np.uint32, np.int64, np.float32)]
+
+
+@pytest.mark.parametrize("name, dtype, n", [(*case, n) for case in DIGITS for n in (0, 1, TILE - 1, 2 * TILE + 5)]
+                         + [(*case, EACH) for case in MERGED])
+def test_integers_in_their_order_are_sorted_by_digits_on_a_gpu(name, dtype, n, monkeypatch):
     """From as many items on as it takes less time: in place, too, and stable. All others are merged."""
     launched, launch = set(), Plan.launch
     monkeypatch.setattr(Plan, "launch", lambda plan, blocks, kernel, *args: (
@@ -81,15 +85,15 @@ def test_integers_in_their_order_are_sorted_by_digits_on_a_gpu(n, dtype, op, dow
     keys, values = drawn.astype(dtype), np.arange(n)
     if n > 1:
         keys[:2] = (0, 1) if dtype == np.float32 else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    order = np.argsort(keys // 2 if down is None else keys, kind="stable")
-    if down:
+    order = np.argsort(keys // 2 if name == "halves" else keys, kind="stable")
+    if name == "greater":
         order = n - 1 - np.argsort(keys[::-1], kind="stable")[::-1]
     want, out = keys[order], np.zeros(n, dtype)
-    sort(keys, None, out, None, n, op)
-    sort(keys, values, keys, values, n, op)
+    sort(keys, None, out, None, n, ORDERS[name])
+    sort(keys, values, keys, values, n, ORDERS[name])
     forget_plans()
     assert np.array_equal(keys, want) and np.array_equal(values, order) and np.array_equal(out, want)
-    digits = down is not None and dtype not in (np.uint32, np.int64, np.float32)
+    digits = (name, dtype) in DIGITS
     if n:
         assert ("move_items" in launched) == digits and ("sort_lanes" in launched) != digits
 

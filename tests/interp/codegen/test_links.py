@@ -13,7 +13,7 @@ from cutile.interp.codegen.batch import compile_kernel as batch
 from cutile.interp.codegen.block import compile_kernel as block
 from cutile.interp.codegen.links import DEEP, ENVIRONMENT
 
-LEVELS = 40
+LEVELS = DEEP + 8
 WRAPPED = "def wrapped(f, i, j):\n    def g(x):\n"
 PLAIN = "return f(x) * 3 + i - j"
 #: bodies of closures that wrap each other; `i` and `j` are numbers of the launch, which differ between blocks
