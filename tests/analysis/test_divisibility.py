@@ -16,7 +16,7 @@ from cutile.ir.nodes import Op
 from cutile.ir.walk import walk
 from cutile.ops import debug
 from tests.front.compiling import A1, I32, cell, typed
-from tests.passes.random_programs import program, trace
+from tests.passes.random_programs import printed, program
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -28,7 +28,7 @@ def test_what_is_claimed_holds(seed):
     for n in walk(kernel.body):
         if isinstance(n, Op) and n.op is debug.emit_text:
             claimed[n.attrs["parts"][0]] = [found.get(v, 1) for v in n.operands]
-    for line in trace(kernel, seed).splitlines():
+    for line in printed(seed).splitlines():
         label, *values = line.split()
         for x, d in zip(map(int, values), claimed[label], strict=True):
             assert x % d == 0

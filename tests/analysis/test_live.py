@@ -11,7 +11,7 @@ from cutile.ir.walk import rewrite, substitute, walk
 from cutile.ops import arithmetic
 from tests.front.compiling import A1, F32, I32, typed
 from tests.interp import ir_programs
-from tests.passes.random_programs import program, trace
+from tests.passes.random_programs import printed, program, trace
 
 
 def reduced(kernel: Kernel) -> Kernel:
@@ -38,9 +38,8 @@ def zero(code: ir_programs.Code, like: Value) -> Value:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs(seed):
-    kernel = program(seed)
-    small = reduced(kernel)
-    assert trace(small, seed) == trace(kernel, seed)
+    small = reduced(program(seed))
+    assert trace(small, seed) == printed(seed)
     read = {v for n in walk(small.body) for v in uses_of(n)}
     assert all(not results_of(n) or not read.isdisjoint(results_of(n)) for n in walk(small.body)
                if isinstance(n, Op) and n.op.effect == "pure")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 from random import Random
 
@@ -25,3 +26,9 @@ def trace(kernel: Kernel, seed: int) -> str:
     with contextlib.redirect_stdout(out), settings.override(CHECK=True, STEP_LIMIT=20000):
         interp.run(kernel, GRIDS[seed % len(GRIDS)], [seed], schedule="block")
     return out.getvalue()
+
+
+@functools.cache
+def printed(seed: int) -> str:
+    """What the program of a seed prints as it was made, for the tests of all passes."""
+    return trace(program(seed), seed)
