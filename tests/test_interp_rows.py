@@ -10,7 +10,7 @@ from cutile import settings
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 from _rows import ROWS
 
-MOST_BLOCKS = 64  # along each grid axis, for the schedule that takes them one by one
+MOST_BLOCKS = 16  # along each grid axis, for the schedule that takes them one by one
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -1,4 +1,4 @@
-"""Every kernel of the examples assembles, as it was typed for the arrays of its example."""
+"""The kernels of the examples assemble, as they were typed for the arrays of their example."""
 
 from __future__ import annotations
 
@@ -46,14 +46,32 @@ def kernels(name: str) -> tuple:
 LONG = ("image_filter",)  # kernels of many loads, which take seconds
 
 
+def ends(found: tuple) -> list:
+    """Of the kernels that are typed from one function, the first and the last."""
+    first = {k.name: k for k in reversed(found)}
+    last = {k.name: k for k in found}
+    return [k for k in found if k is first[k.name] or k is last[k.name]]
+
+
+def assemble(found) -> None:
+    m = Module(None)
+    assert found
+    for i, kernel in enumerate(found):
+        module_of(kernel, [usual(p.type) for p in kernel.params], "sm_90", symbol=f"{kernel.name}_{i}", module=m)
+    assert tileiras.assemble(m.to_bytes(), parse_target("sm_90"), opt_level=0)
+
+
 # Algorithms of cutile.compute launch other kernels on a GPU than here.
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.deep) if n in LONG else n for n in LAUNCHING])
 def test_assembles(name):
-    m = Module(None)
-    assert kernels(name)
-    for i, kernel in enumerate(kernels(name)):
-        module_of(kernel, [usual(p.type) for p in kernel.params], "sm_90", symbol=f"{kernel.name}_{i}", module=m)
-    assert tileiras.assemble(m.to_bytes(), parse_target("sm_90"), opt_level=0)
+    """The deep session takes all; what is typed from one function differs in constants and dtypes."""
+    assemble(ends(kernels(name)))
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", LAUNCHING)
+def test_all_assemble(name):
+    assemble(kernels(name))
 
 
 def test_lowering_is_quick():
