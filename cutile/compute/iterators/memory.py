@@ -21,10 +21,6 @@ ARRAYS = {wide: Annotated[Any, ArrayAnnotation(index_dtype=ct.int64 if wide else
 class InMemory(IteratorBase):
     """An array, from an item on. Several dimensions are read in memory order."""
 
-    array: DeviceArray
-    start: int
-    _pieces: list[Piece]
-
     def __init__(self, array: Any, start: int = 0):
         self._set(array if isinstance(array, DeviceArray) else array_of(array), start)
         self.value_type = self.array.value_type
