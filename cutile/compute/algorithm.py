@@ -252,6 +252,9 @@ class Algorithm:
                     for (name, role), value in zip(self.takes.items(), args, strict=True)]
         for name, operand in zip(self.takes, operands, strict=True):
             check_given(name, operand)
+            if isinstance(operand, IteratorBase) and (k := operand.outside()):
+                raise ValueError(f"argument `{name}` begins {k} items outside of an array: an iterator may be advanced "
+                                 f"by a negative number only as far as it was advanced before")
         plan = self.plans.get(key)
         if plan is None:
             plan = Plan(operands)
@@ -320,6 +323,8 @@ def check_count(name: str, n: int, **operands: IteratorBase) -> int:
     n = int(n)
     if n < 0:
         raise ValueError(f"argument `{name}` is negative: {n}")
+    if n >= 1 << 63:
+        raise ValueError(f"argument `{name}` is {n}, and positions have 64 bits")
     for argument, it in operands.items():
         size = it.size()
         if size is not None and n > size:

@@ -196,7 +196,7 @@ class StructValue(metaclass=StructClass):
     _cutile_struct = True
 
     def __len__(self) -> int:
-        return len(self.value_type.parts)
+        return len(type(self).value_type.parts)
 
     def __iter__(self):
         return (getattr(self, f.name) for f in dataclasses.fields(self))

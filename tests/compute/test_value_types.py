@@ -42,6 +42,7 @@ def test_values():
         P(1)
     with pytest.raises(IndexError):
         p[2]
+    assert len(compute.gpu_struct({"value_type": np.int32, "dtype": np.int8})(1, 2)) == 2
 
 
 def test_types():

@@ -117,6 +117,10 @@ class IteratorBase:
         for c in self.children:
             yield from c.written()
 
+    def outside(self) -> int:
+        """How many items before those of an array it begins, as after an advance by a negative number."""
+        return max((c.outside() for c in self.children), default=0)
+
     def size(self) -> int | None:
         """How many items there are; None if there is no end."""
         return min((s for c in self.children if (s := c.size()) is not None), default=None)

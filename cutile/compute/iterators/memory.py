@@ -50,6 +50,9 @@ class InMemory(IteratorBase):
     def written(self) -> Iterator[DeviceArray]:
         yield self.array
 
+    def outside(self) -> int:
+        return max(-self.start, 0)
+
     def size(self) -> int | None:
         return self.array.size - self.start
 
@@ -102,6 +105,9 @@ def in_memory(array: Any) -> InMemory:
 
 class _ReversedArray(Reversed):
     """The items of an array backwards: they end at its first one."""
+
+    def outside(self) -> int:
+        return max(self.start + 1 - (self.children[0].size() or 0), 0)
 
     def size(self) -> int | None:
         return self.start + 1

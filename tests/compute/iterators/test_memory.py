@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cutile import compute
-from cutile.compute import PermutationIterator, ReverseIterator, ZipIterator
+from cutile.compute import CountingIterator, PermutationIterator, ReverseIterator, ZipIterator
 
 
 def test_outputs_that_are_read_only():
@@ -50,3 +50,26 @@ def test_arrays_that_are_no_line_are_named(name):
     arguments = {"d_in": x, "d_out": x, name: np.zeros((4, 4))[:, ::2]}
     with pytest.raises(ValueError, match=f"argument `{name}`: Non-contiguous arrays are not supported"):
         compute.unary_transform(op=compute.OpKind.IDENTITY, num_items=4, **arguments)
+
+
+def test_advances_by_negative_numbers():
+    """As far as an iterator was advanced before, and no farther, wherever it is in an operand."""
+    x, o, zero = np.arange(6, dtype=np.int32), np.zeros(6, np.int32), CountingIterator(np.int32(0))
+    same = compute.OpKind.IDENTITY
+    for make in (compute.CacheModifiedInputIterator, ReverseIterator, lambda a: PermutationIterator(a, zero),
+                 lambda a: compute.TransformIterator(a, lambda v: v), lambda a: PermutationIterator(zero, a)):
+        it = make(x) + 3 + -2
+        compute.unary_transform(it, o, same, 4)
+        want = np.zeros(6, np.int32)
+        compute.unary_transform(make(x), want, same, 6)
+        assert np.array_equal(o[:4], want[1:5])
+    for make in (compute.CacheModifiedInputIterator, ReverseIterator, lambda a: PermutationIterator(zero, a),
+                 lambda a: ZipIterator(zero, a), lambda a: compute.TransformIterator(a, lambda v: v)):
+        for n in (1, 4):
+            with pytest.raises(ValueError, match="argument `d_in` begins 2 items outside of an array"):
+                compute.unary_transform(make(x) + 1 + -3, o, lambda v: 1, n)
+    for out in (ReverseIterator(o), compute.TransformOutputIterator(o, lambda v: v, np.int32)):
+        with pytest.raises(ValueError, match="argument `d_out` begins 1 items outside of an array"):
+            compute.select(x, out + -1, np.zeros(1, int), lambda v: v > 2, 6)
+    with pytest.raises(ValueError, match="argument `num_items` is .*, and positions have 64 bits"):
+        compute.unary_transform(zero, compute.DiscardIterator(), same, 1 << 63)
