@@ -66,6 +66,13 @@ def test_iterators_to_read():
                                                                                                  dtype=np.int32))
 
 
+@clause("ITR-5.choice")
+def test_fields_at_run_time():
+    which = (np.arange(N) % 3).astype(np.int8)
+    pairs = ct.compute.ZipIterator(X, AT, which)
+    same_bits(transformed(pairs, lambda z: z[z[2]]), np.choose(which, (X, AT, which)).astype(np.int32))
+
+
 @clause("ITR-4.output", "ITR-5.zip", "ITR-6.permutation", "ITR-7.reverse", "ITR-8.discard")
 def test_iterators_to_write():
     c = ct.compute

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from cutile.dtypes import info
+from cutile.dtypes import info, int64
 from cutile.errors import TileTypeError
 from cutile.front import op_calls, operators
 from cutile.front.context import Context
@@ -27,8 +27,9 @@ from cutile.ir.terms import (
     is_tile,
     phrase,
 )
-from cutile.ops import bits, memory, shape
+from cutile.ops import bits, memory, select, shape
 from cutile.ops._constants import loose
+from cutile.ops._promotion import cast
 from cutile.types import ArrayType, ListType
 
 
@@ -48,7 +49,11 @@ def item(c: Context, t: Term, key: Term) -> Term:
         case Leaf(value=Value(type=ListType())):
             return memory.list_item(c, t, key)
         case Record() if getattr(t.cls, "_cutile_struct", False):  # a struct of cutile.compute: fields by position too
-            return _tuple_item(Tuple(tuple(t.fields.values())), key)
+            fields = tuple(t.fields.values())
+            if c.elements and isinstance(key, Leaf) and is_scalar(key) and info(key.type.dtype).integral and all(
+                    map(is_scalar, fields)):
+                return _chosen(c, fields, key)
+            return _tuple_item(Tuple(fields), key)
         case Record() if (fn := c.special_method(t.cls, "__getitem__")) is not None:
             return c.call(Static(fn), (t, key))
         case Const() | Leaf() if is_tile(t):
@@ -76,6 +81,20 @@ def _tuple_item(t: Tuple, key: Term) -> Term:
         return t.items[key.value]
     raise TileTypeError(f"a tuple is indexed by an integer constant or a constant slice, not by {phrase(key)}",
                         help="loop with ct.static_iter to visit every item")
+
+
+def _chosen(c: Context, fields: tuple[Term, ...], key: Term) -> Term:
+    """The field of a number that is known at run time, counted from the end where it is negative; the last one where
+    there is none. All fields are numbers, which meet in one dtype [ITR-5].
+    """
+    *others, found = fields
+    key = cast(c, key, int64)
+    for k, term in reversed(list(enumerate(others))):
+        here = [operators.binary(c, ast.Eq, key, loose(n)) for n in (k, k - len(fields))]
+        mask = op_calls.apply(c, bits.bitwise_or, dict(zip("xy", here, strict=True)))
+        names = op_calls.parameters_of(select.where).positional
+        found = op_calls.apply(c, select.where, dict(zip(names, (mask, term, found), strict=True)))
+    return found
 
 
 def contains(c: Context, x: Term, y: Term, positive: bool) -> Term:

@@ -45,6 +45,19 @@ def test_values():
     assert len(compute.gpu_struct({"value_type": np.int32, "dtype": np.int8})(1, 2)) == 2
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64])
+def test_fields_at_run_time(dtype):
+    """Counted from the end where the index is negative; the last one where there is none [ITR-5]."""
+    i = np.array([0, 1, 2, 0, 1, 2, *((-1, -2, -3) if np.dtype(dtype).kind == "i" else (0, 1, 2)), 7], dtype)
+    x, o = np.arange(10, dtype=np.int32), np.zeros(10)
+    compute.unary_transform(compute.ZipIterator(x, x * 1.5, i), o, lambda z: z[z[2]], 10)
+    columns = (x, x * 1.5, i)
+    assert o.tolist() == [float(columns[int(k) if -3 <= int(k) < 3 else 2][row]) for row, k in enumerate(i)]
+    Deep = compute.gpu_struct({"a": np.int32, "b": {"q": np.int32}})
+    with pytest.raises(ct.TileTypeError, match="a tuple is indexed by an integer constant"):
+        compute.unary_transform(np.zeros(3, Deep.dtype), o, lambda p: p[p.a], 3)
+
+
 def test_types():
     assert value_type("int16") == Number(ct.int16) == value_type(ct.int16) == value_type(np.int16)
     assert storage(value_type(np.float16)) == np.float16
