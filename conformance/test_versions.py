@@ -88,6 +88,22 @@ def test_what_the_assembler_makes_of_it(version):
     assert symbols(exported(everything, (F32, F32), version, "sm_90", cubin)) == {"k"}
 
 
+def least(a, b):
+    return ct.where(a.astype(F32) < b.astype(F32), a, b)
+
+
+@needs("cubins")
+@clause("RED-13.value", "SCAN-1.order", "EXP-6.cubin")
+def test_the_assembler_combines_formats_without_arithmetic():
+    def combined(x, y):
+        for dtype in ct.static_iter((ct.tfloat32, E4, E5)):
+            t = ct.load(x, 0, 4).astype(dtype)
+            ct.store(y, 0, ct.reduce(t, 0, least, 1.0, keepdims=True).astype(F32))
+            ct.store(y, 1, ct.scan(t, 0, least, 1.0).astype(F32))
+
+    assert symbols(exported(combined, (F32, F32), "13.3", "sm_90", cubin)) == {"k"}
+
+
 # ------------------------------------------------------------------ what came later
 
 
