@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import subprocess
 
@@ -36,6 +37,7 @@ def product(x, y, z):
     ct.store(z, (ct.bid(0), ct.bid(1)), acc.astype(z.dtype))
 
 
+@functools.cache
 def cubin(fn, *kinds, target: str = "sm_90", **options) -> bytes:
     lowered = module(fn, *kinds, target=target, symbol="entry", options=Options(**options))
     return assemble(lowered.to_bytes(), target)
