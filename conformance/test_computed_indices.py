@@ -36,6 +36,9 @@ INDICES = {
     "quotient by a counter": lambda b, i, n: (b + 3) // (i + 2),
     "quotient of negatives": lambda b, i, n: (i - 2 * b) // 3 + 1,
     "quotient up": lambda b, i, n: ct.cdiv(b + 3 * i, 2),
+    "quotient up of a few": lambda b, i, n: ct.cdiv((b & 1) + 2, 2) + 1,
+    "remainder of a few": lambda b, i, n: (b + 1) % 2,
+    "remainder of few negatives": lambda b, i, n: (b % 3 - 3) % 2,
     "quotient by either sign": lambda b, i, n: (b + 6) // (2 * i - 5) + 6,
     "remainder by either sign": lambda b, i, n: (b + 6) % (2 * i - 5) + 2,
     "least": lambda b, i, n: min(b + i, 2),
@@ -75,6 +78,8 @@ INDICES = {
     "product of negatives": lambda b, i, n: (b - 5) * (i - 7),
     "least of negatives": lambda b, i, n: min(b - i, -1),
     "largest of negatives": lambda b, i, n: max(b - i, -3),
+    "largest of negatives, turned": lambda b, i, n: max(-3, b - i),
+    "least of negatives, turned": lambda b, i, n: min(-1, b - i),
     "narrow multiple": lambda b, i, n: (b + 8) % 16,
     "shifted number": lambda b, i, n: 1 << 2,
     "of a truth": lambda b, i, n: ct.astype(b > i, ct.int32) + i,
@@ -127,11 +132,11 @@ def reached(f, over, n):
 
 
 def fitting(f, over, distance):
-    """Sizes just large enough for all tiles that blocks access, and one less."""
+    """Sizes just large enough for all tiles that blocks access, or all but one before the array, and one less."""
     found = set()
     for n in range(1, 65):
         indices = [i + distance for i in reached(f, over, n)]
-        if indices and min(indices) >= 0 and max(indices) in (n - 1, n):
+        if indices and min(indices) >= -1 and max(indices) in (n - 1, n):
             found |= {TILE * n, TILE * n - 1}
     return sorted(found)[:4]
 

@@ -27,10 +27,13 @@ CONDITIONS = {
     "turned more than two": lambda i, n: 2 < i,
     "turned at least two": lambda i, n: 2 <= i,
     "equal": lambda i, n: i == 1,
+    "equal to the first": lambda i, n: i == 0,
+    "turned equal": lambda i, n: 1 == i,
     "unequal": lambda i, n: i != 1,
     "not less": lambda i, n: not i < 2,
     "not at least": lambda i, n: not i >= n,
     "not more than two": lambda i, n: not i > 2,
+    "not at most two": lambda i, n: not i <= 2,
     "not more than the last": lambda i, n: not i > n - 1,
     "not unequal": lambda i, n: not i != 2,
     "not equal": lambda i, n: not i == 2,
@@ -41,6 +44,9 @@ CONDITIONS = {
     "not and": lambda i, n: not (i >= 1 and i < n),
     "bits": lambda i, n: (i >= 1) & (i < n),
     "not bits": lambda i, n: not ((i < 1) | (i >= n)),
+    "one bit of two": lambda i, n: (i < 1) | (i >= 3),
+    "one bit alone": lambda i, n: (i < 1) ^ (i >= 3),
+    "not both bits": lambda i, n: not ((i >= 1) & (i < 3)),
     "sum": lambda i, n: i + i < n + 1,
     "difference": lambda i, n: n - i > 1,
     "negative": lambda i, n: -i > -n,
@@ -54,6 +60,7 @@ CONDITIONS = {
 }
 #: the index of the tile
 INDICES = {"i": lambda i, n: i, "from the end": lambda i, n: n - 1 - i, "from three": lambda i, n: 3 - i,
+           "from four": lambda i, n: 4 - i,
            "before": lambda i, n: i - 1, "next": lambda i, n: i + 1, "twice": lambda i, n: 2 * i,
            "far before": lambda i, n: i - 4}
 
@@ -156,32 +163,36 @@ ONE_SIDED = {  # conditions on an index of which nothing else is known
 }
 
 
+WHOLE = 16  # elements of a tile; arrays hold whole tiles
+
+
 @clause("LOAD-5.outside", "STORE-1.outside", "COND-1.bool")
+@pytest.mark.parametrize("tile", [TILE, WHOLE])
 @pytest.mark.parametrize("condition", ONE_SIDED)
-def test_loaded_indices_behind_one_comparison(condition):
+def test_loaded_indices_behind_one_comparison(condition, tile):
     """An index from memory that a comparison bounds on one side alone may lie outside on the other."""
     holds, tiles = ONE_SIDED[condition], 3
 
     @ct.kernel
     def k(x, indices, y):
-        b, n = ct.bid(0), ct.num_tiles(x, 0, (TILE,))
+        b, n = ct.bid(0), ct.num_tiles(x, 0, (tile,))
         i = ct.load(indices, b, ()).item()
         if holds(i, n):
-            t = ct.load(x, i, (TILE,), padding_mode=ct.PaddingMode.ZERO)
-            ct.store(y, (b, i), t.reshape((1, TILE)) + 100)
+            t = ct.load(x, i, (tile,), padding_mode=ct.PaddingMode.ZERO, allow_tma=tile != WHOLE)
+            ct.store(y, (b, i), t.reshape((1, tile)) + 100, allow_tma=tile != WHOLE)
 
-    indices = np.array([-(1 << 31), -5, -1, 0, 1, 2, 3, 4, 9, (1 << 29) - 1, 1 << 29, (1 << 31) - 1], np.int32)
-    for size in (tiles * TILE, tiles * TILE - 1):
+    indices = np.array([-(1 << 31), -5, -1, 0, 1, 2, 3, 4, 9, (1 << 27) - 1, 1 << 27, (1 << 29) - 1, 1 << 29,
+                        (1 << 31) - 1], np.int32)
+    for size in (tiles * tile, tiles * tile - 1):
         x, y = np.arange(1, size + 1, dtype=np.int32), np.zeros((len(indices), size), np.int32)
         launch(k, x, indices, y, grid=(len(indices),))
         want = np.zeros_like(y)
         for b, i in enumerate(map(int, indices)):
             if holds(i, tiles) and 0 <= i < tiles:
-                want[b, TILE * i:TILE * (i + 1)] = x[TILE * i:TILE * (i + 1)] + 100
+                want[b, tile * i:tile * (i + 1)] = x[tile * i:tile * (i + 1)] + 100
         assert y.tolist() == want.tolist()
 
 
-WHOLE = 16  # elements of a tile; arrays hold whole tiles
 LAPS = {  # indices of tiles, by block, number of tiles and of blocks
     "all": lambda b, n, blocks: range(n),
     "shared out": lambda b, n, blocks: range(b, n, blocks),
@@ -238,3 +249,60 @@ def test_guarded_tiles_of_arrays_that_they_fill(condition):
                 if holds(i, n):
                     want[i] = (x.reshape(n, WHOLE)[at(i, n)] if 0 <= at(i, n) < n else 0) + 100
             assert y.tolist() == want.tolist()
+
+
+#: conditions on an index that is at least 0 and at most 0, with which an array may have no tile
+LOOSE = {
+    "less": lambda i, n: i < n,
+    "far less": lambda i, n: i - 5 < n,
+    "one less": lambda i, n: i - 1 < n,
+    "at most": lambda i, n: i <= n,
+    "not equal": lambda i, n: i != n,
+}
+
+
+@clause("LOAD-5.outside", "STORE-1.outside")
+@pytest.mark.parametrize("condition", LOOSE)
+def test_first_tiles_of_arrays_that_may_have_none(condition):
+    holds = LOOSE[condition]
+
+    @ct.kernel
+    def k(x, y):
+        i, n = min(ct.bid(0), 0), ct.num_tiles(x, 0, (WHOLE,))
+        if holds(i, n):
+            t = ct.load(x, i, (WHOLE,), padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
+            ct.store(y, 0, t + 100)
+
+    for n in (0, 1, 2):
+        x, y = np.arange(n * WHOLE, dtype=np.int32), np.zeros(WHOLE, np.int32)
+        launch(k, x, y)
+        assert y.tolist() == [v + 100 if holds(0, n) else 0 for v in (range(WHOLE) if n else (0,) * WHOLE)]
+
+
+#: indices from an array, and from its size
+LAST = {
+    "element": (lambda x: x.shape[0] - 1, lambda size: size - 1),
+    "tile": (lambda x: ct.num_tiles(x, 0, (WHOLE,)) - 1, lambda size: -(-size // WHOLE) - 1),
+    "four": (lambda x: ct.cdiv(x.shape[0], 4) - 1, lambda size: -(-size // 4) - 1),
+}
+
+
+@clause("LOAD-5.outside", "STORE-1.outside")
+@pytest.mark.parametrize("name", LAST)
+def test_indices_from_the_size_of_another_array(name):
+    """The last element of an empty array would lie before its first."""
+    last, last_of = LAST[name]
+
+    @ct.kernel
+    def k(other, x, y):
+        i = last(other)
+        if i < ct.num_tiles(x, 0, (WHOLE,)):
+            t = ct.load(x, i, (WHOLE,), padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
+            ct.store(y, 0, t + 100)
+
+    x = np.arange(3 * WHOLE, dtype=np.int32)
+    for size in (0, 1, 2, 16):
+        at, y = last_of(size), np.zeros(WHOLE, np.int32)
+        launch(k, np.zeros(size, np.int32), x, y)
+        want = np.zeros(WHOLE, np.int32) if at >= 3 else (x.reshape(3, WHOLE)[at] if at >= 0 else 0 * y) + 100
+        assert y.tolist() == want.tolist()

@@ -17,6 +17,22 @@ def flat(t):
     return ct.permute(t.reshape((1, 1, COLUMNS)), (2, 0, 1)).reshape((1, COLUMNS))
 
 
+def but_small(t):
+    """Half of what is at most 1, and all of what is larger."""
+    return ct.where(t > 1, t, t * 0.5)
+
+
+def doubled(t):
+    return total(t + t)
+
+
+def carried(t):
+    """A power of what a loop carries on."""
+    for _ in range(2):
+        t = t * 0.5
+    return ct.exp2(t)
+
+
 #: what is computed of numbers of float16 before it is scaled and divided
 DIVIDENDS = {
     "number": lambda t: t,
@@ -46,6 +62,9 @@ DIVIDENDS = {
     "by infinity": lambda t: t / float("inf"),
     "by another": lambda t: t / (abs(t) + 1.0),
     "root of a root": lambda t: ct.sqrt(ct.sqrt(abs(t))),
+    "quotient by little": lambda t: t / 3e-6,
+    "power of a difference": lambda t: ct.exp(t - abs(t)),
+    "power of what is carried": carried,
     "power of a root": lambda t: ct.exp2(ct.sqrt(abs(t))),
 }
 #: what is computed of numbers of float16 and a scale to divide by
@@ -67,6 +86,8 @@ DIVISORS = {
     "powers of two": lambda t, c: total(ct.exp2((t - largest(t)) * 0.5)) * c,
     "greatest of negatives": lambda t, c: ct.maximum(largest(t), -c),
     "opposite": lambda t, c: -ct.maximum(largest(t), c),
+    "root of much": lambda t, c: ct.sqrt(ct.maximum(largest(abs(t)), 2.0**20)) * c,
+    "scaled again and again": lambda t, c: ct.maximum(largest(abs(t)), 0.5) * c**0.25 * c**0.25 * c**0.25 * c**0.25,
 }
 #: divisors, computed of the numbers that are divided and a scale
 BOUNDS = {
@@ -100,6 +121,41 @@ BOUNDS = {
     "by another": lambda t, c: total(abs(t) / (abs(t) + 1.0)) * c,
     "rounded": lambda t, c: total(abs(t).astype(F16).astype(F32)) * c,
     "cancelled": lambda t, c: total(abs(t) - abs(flat(t))) * c,
+    "differences that cancel": lambda t, c: total(abs(abs(t) - but_small(abs(t)))) * c,
+    "sums that cancel": lambda t, c: total(abs(abs(t) + -but_small(abs(t)))) * c,
+    "turned sums that cancel": lambda t, c: total(abs(-but_small(abs(t)) + abs(t))) * c,
+}
+#: divisors that are scaled at the end: so each number is bounded by what the scale leaves of the divisor's bound
+AROUND = {
+    "total": lambda t, c: total(abs(t)) * c,
+    "root": lambda t, c: ct.sqrt(largest(abs(t))) * c,
+    "squares": lambda t, c: total(t * t) * c,
+    "fused squares": lambda t, c: total(t * t + 1.0) * c,
+    "doubled": lambda t, c: doubled(abs(t)) * c,
+    "sum with much": lambda t, c: total(abs(t) + 2.0**100) * c,
+    "quotient": lambda t, c: total(abs(t) / 3.0) * c,
+    "cast": lambda t, c: largest(abs(t).astype(F64)).astype(F32) * c,
+}
+TINY = 2.0**-40
+#: large numbers below zero where those of a tile are above 1, small ones above zero elsewhere
+SIGNED = {
+    "chosen": lambda t: ct.where(t > 1, -t, TINY),
+    "opposite": lambda t: -ct.where(t > 1, t, -TINY),
+    "opposite magnitude": lambda t: ct.where(t > 1, -abs(t), TINY),
+    "quotient": lambda t: ct.where(t > 1, -t, TINY) / ct.maximum(abs(t) * 0.0, 1.5),
+    "quotient by either sign": lambda t: ct.where(t > 1, abs(t), TINY) / ct.where(t > 1, -1.5, 1.5),
+    "quotient by a number": lambda t: ct.where(t > 1, -t, TINY) / 1.5,
+    "quotient by a negative": lambda t: ct.where(t > 1, t, -TINY) / -1.5,
+    "product": lambda t: ct.where(t > 1, abs(t), TINY) * ct.where(t > 1, -1.5, 1.5),
+    "turned product": lambda t: ct.where(t > 1, -1.5, 1.5) * ct.where(t > 1, abs(t), TINY),
+    "sum": lambda t: ct.where(t > 1, -t, 0.0) + TINY,
+    "turned sum": lambda t: TINY + ct.where(t > 1, -t, 0.0),
+    "difference": lambda t: TINY - ct.where(t > 1, abs(t), 0.0),
+    "fused": lambda t: ct.where(t > 1, abs(t), 0.0) * ct.where(t > 1, -1.5, 1.5) + TINY,
+    "least": lambda t: ct.minimum(ct.where(t > 1, -t, TINY), ct.where(t > 1, abs(t), TINY)),
+    "greatest": lambda t: ct.maximum(ct.where(t > 1, -t, TINY), -2.0**126),
+    "moved": lambda t: flat(ct.where(t > 1, -t, TINY)) * 3.0,
+    "sum of a root": lambda t: ct.sqrt(abs(t)) * 0.0 + ct.where(t > 1, -t, TINY),
 }
 #: what is computed of numbers of any size and a scale, and divided by its own sum or maximum
 OWN = {
@@ -127,7 +183,11 @@ def compare(f, source, exponents, dtype=F32, half=False):
     """The quotients at all these scales, perhaps rounded to float16, which loses the small ones; `f` gives what is
     divided, and by what.
     """
-    scales = tuple(2.0**k for k in exponents)
+    compare_all(f, rows(source)[::SOME], tuple(2.0**k for k in exponents), dtype, half)
+
+
+def compare_all(f, x, scales, dtype, half):
+    """The same of these rows, at scales of any form."""
 
     @ct.kernel
     def k(x, e, s, q):
@@ -139,7 +199,7 @@ def compare(f, source, exponents, dtype=F32, half=False):
             ct.store(s, (b, j, 0), ct.broadcast_to(d, (1, 1)).reshape((1, 1, 1)))
             ct.store(q, (b, j, 0), (a / d).reshape((1, 1, COLUMNS)).astype(q.dtype))
 
-    x, floats = rows(source)[::SOME], np.float64 if dtype is F64 else np.float32
+    floats = np.float64 if dtype is F64 else np.float32
     e, q = (np.empty((len(x), len(scales), COLUMNS), t) for t in (floats, np.float16 if half else floats))
     s = np.empty((len(x), len(scales), 1), floats)
     launch(k, x, e, s, q, grid=(len(x),))
@@ -161,6 +221,25 @@ def test_dividends_that_are_divided_by_little(name):
     """Quotients become infinite."""
     of = DIVIDENDS[name]
     compare(lambda t, c: (of(t) * c, ct.maximum(largest(abs(t)) * 0.0, 2.0**-42)), "f16", range(48, 84))
+
+
+@clause("ARITH-4.float")
+@pytest.mark.parametrize("name", DIVIDENDS)
+def test_dividends_that_are_divided_by_much(name):
+    """Quotients are subnormal."""
+    of = DIVIDENDS[name]
+    compare(lambda t, c: (of(t) * c, ct.full((1, 1), 1.3 * 2.0**44, F32)), "f16", range(-88, -36, 3))
+
+
+@clause("ARITH-4.float")
+@pytest.mark.parametrize("scale, exponents", [(2.0**62, range(-64, -36, 4)), (2.0**62, range(36, 64, 4)),
+                                              (2.0**-56, range(-64, -30, 4)), (2.0**-56, range(30, 64, 4))],
+                         ids=["large by small", "large by large", "small by small", "small by large"])
+@pytest.mark.parametrize("name", DIVISORS)
+def test_divisors_of_what_is_scaled(name, scale, exponents):
+    """Quotients at both ends of what floats can be."""
+    by = DIVISORS[name]
+    compare(lambda t, c: (t * scale, by(t * 2.0**-30, c)), "f16", exponents)
 
 
 @clause("ARITH-4.float")
@@ -193,6 +272,55 @@ def test_dividends_that_are_bounded_by_themselves(name, by, exponents):
         return u, by(u)
 
     compare(both, "f32", exponents[::3], half=True)
+
+
+@clause("ARITH-4.float")
+@pytest.mark.parametrize("name", AROUND)
+def test_dividends_that_are_scaled_up_after_their_bound(name):
+    """Some become infinite."""
+    by = AROUND[name]
+    scales = tuple((2.0**d, *(2.0**min(max(u - k, 0), 100) for k in (0, 100, 200)))
+                   for d, u in ((-80, 7), (-62, 60), (-40, 60), (0, 60), (0, 100), (40, 140), (80, 200), (118, 280)))
+    compare_all(lambda t, c: (t * c[1] * c[2] * c[3], by(t, c[0])), rows("f32"), scales, F32, True)
+
+
+@clause("ARITH-4.float")
+@pytest.mark.parametrize("by", [largest, lambda u: ct.max(u, axis=1, keepdims=True, propagate_nan=True)],
+                         ids=["largest", "largest, NaN too"])
+@pytest.mark.parametrize("name", SIGNED)
+def test_dividends_of_which_the_largest_is_small(name, by):
+    """Others are far below zero."""
+    of = SIGNED[name]
+
+    def both(t, c):
+        u = of(t) * c
+        return u, by(u)
+
+    compare(both, "f32", range(-4, 5, 4), half=True)
+
+
+@clause("ARITH-4.float")
+@pytest.mark.parametrize("power", [ct.exp, ct.exp2], ids=["natural", "of two"])
+@pytest.mark.parametrize("columns", [1, 2, 8])
+def test_powers_of_which_no_one_may_be_one(columns, power):
+    """The largest of each row, and the total of each column."""
+    n = 64
+
+    @ct.kernel
+    def k(x, e, s, q):
+        t = ct.load(x, (0, 0), (n, columns))
+        a = power(t - ct.max(t, axis=1, keepdims=True))
+        d = ct.sum(a, axis=0, keepdims=True)
+        ct.store(e, (0, 0), a)
+        ct.store(s, (0, 0), d)
+        ct.store(q, (0, 0), (a / d).astype(q.dtype))
+
+    random = np.random.default_rng(5)
+    x = (random.uniform(0, 4, (n, columns)) - 16 * np.arange(columns)).astype(np.float32)
+    e, s, q = np.empty_like(x), np.empty((1, columns), np.float32), np.empty(x.shape, np.float16)
+    launch(k, x, e, s, q)
+    with np.errstate(all="ignore"):
+        same_bits(q, (e / s).astype(q.dtype))
 
 
 @clause("ARITH-4.float")
@@ -235,7 +363,22 @@ def test_dividends_of_float64(name):
 @pytest.mark.parametrize("name", AFTERWARDS)
 def test_what_becomes_of_quotients(name):
     """The same as of quotients that an array has kept."""
-    then, scales = AFTERWARDS[name], tuple(2.0**k for k in range(-12, 12))
+    x = rows("f32")[::SOME]
+    compare_later(AFTERWARDS[name], x[np.isfinite(x).all(1) & (x != 0).any(1)], range(-12, 12))
+
+
+@clause("ARITH-4.float")
+@pytest.mark.parametrize("name", AFTERWARDS)
+def test_what_becomes_of_small_quotients(name):
+    """Their scale is that of what is added to them."""
+    random = np.random.default_rng(6)
+    x = np.ldexp(random.uniform(0.5, 1, (4, COLUMNS)), -random.integers(96, 127, (4, COLUMNS))).astype(np.float32)
+    x[:, 0] = np.ldexp(random.uniform(0.5, 1, 4), -43)
+    compare_later(AFTERWARDS[name], x, range(-90, -20, 2))
+
+
+def compare_later(then, x, exponents):
+    scales = tuple(2.0**k for k in exponents)
 
     @ct.kernel
     def k(x, s, y):
@@ -252,8 +395,6 @@ def test_what_becomes_of_quotients(name):
         for j, c in ct.static_iter(tuple(enumerate(scales))):
             ct.store(y, (b, j, 0), then(ct.load(q, (b, 0), (1, COLUMNS)), c).astype(F32).reshape((1, 1, COLUMNS)))
 
-    x = rows("f32")[::SOME]
-    x = x[np.isfinite(x).all(1) & (x != 0).any(1)]
     s, (got, want) = np.empty((len(x), 1), np.float32), np.empty((2, len(x), len(scales), COLUMNS), np.float32)
     launch(k, x, s, got, grid=(len(x),))
     with np.errstate(all="ignore"):

@@ -41,6 +41,16 @@ def of_exponentials(base2):
     return powers
 
 
+def falling_powers(t):
+    e = ct.exp2((t - largest(t)) * -0.5)
+    return e, total(e)
+
+
+def rising_powers(t):
+    e = ct.exp2((t - largest(t)) * ct.maximum(abs(t), 0.5))
+    return e, total(e)
+
+
 def root_of_squares(t):
     return t, ct.sqrt(total(t * t) + 1e-6)
 
@@ -92,6 +102,8 @@ PAIRS = {
     "at least half": at_least_half,
     "natural powers": of_exponentials(False),
     "powers of two": of_exponentials(True),
+    "falling powers": falling_powers,
+    "rising powers": rising_powers,
     "root of squares": root_of_squares,
     "root of fused squares": root_of_fused_squares,
     "deviation": deviation,
@@ -101,6 +113,7 @@ PAIRS = {
     "of columns": of_columns,
     "constant": lambda t: (t, ct.full((t.shape[0], 1), 0.3, t.dtype)),
     "negative constant": lambda t: (t, ct.full((t.shape[0], 1), -3.0, t.dtype)),
+    "small negative constant": lambda t: (t, ct.full((t.shape[0], 1), -0.3, t.dtype)),
     "power": lambda t: (t, ct.full((1, 1), -8.0, t.dtype)),
     "largest power": lambda t: (t, ct.full((t.shape[0], 1), 2.0**14, t.dtype)),
     "first": lambda t: (t, ct.extract(t, (0, 0), (t.shape[0], 1))),

@@ -9,7 +9,7 @@ zero, and removes a test of that before the loop (docs/assembler-bugs.md).
 from __future__ import annotations
 
 from cutile._support.structs import replace
-from cutile.dtypes import bool_, info
+from cutile.dtypes import DType, bool_, info
 from cutile.ir.build import Builder
 from cutile.ir.nodes import For, Kernel, Node, Op, Region, Value, While
 from cutile.ir.walk import definitions, rewrite
@@ -46,15 +46,24 @@ def _hoisted(n: For | While, source: dict[Value, Node], harmless: set[Value]) ->
 def _is_harmless(n: Op, source: dict[Value, Node], harmless: set[Value]) -> bool:
     if n.op not in DIVISIONS or not info(n.results[0].type.dtype).integral or n.results[0] in harmless:
         return True
-    divisor = source.get(n.operands[1])
+    divisor, dtypes = source.get(n.operands[1]), []
     while isinstance(divisor, Op) and _only_rearranges(divisor):
+        dtypes.append(divisor.results[0].type.dtype)
         divisor = source.get(divisor.operands[0])
-    return isinstance(divisor, Op) and divisor.op is create.constant and bool(divisor.attrs["value"])
+    return isinstance(divisor, Op) and divisor.op is create.constant and _is_nonzero(divisor.attrs["value"], dtypes)
 
 
 def _only_rearranges(n: Op) -> bool:
     """Whether all elements of the result are elements of one operand, moved or cast."""
     return len(n.operands) == 1 and (n.op.moves_data or n.op is convert.astype)
+
+
+def _is_nonzero(number: int | float, dtypes: list[DType]) -> bool:
+    """Whether a constant is known to be other than zero after casts to these dtypes."""
+    if not dtypes:
+        return bool(number)
+    bits = min(t.bitwidth for t in dtypes)
+    return isinstance(number, int) and all(info(t).integral for t in dtypes) and number % (1 << bits) != 0
 
 
 def _made_harmless(n: Op) -> list[Node]:

@@ -48,9 +48,13 @@ def test_what_stays():
     ("3", False), ("0", True), ("m", True), ("ct.full((4,), 3, ct.int32)", False),
     ("ct.full((2, 2), 3, ct.int64).reshape((4,)).astype(ct.int32)", False), ("ct.full((4,), m, ct.int32)", True),
     ("ct.cat((ct.full((2,), 3, ct.int32), ct.full((2,), 3, ct.int32)), 0)", True),
-    ("ct.cat((ct.full((2,), 3, ct.int32), ct.full((2,), m, ct.int32)), 0)", True)])
+    ("ct.cat((ct.full((2,), 3, ct.int32), ct.full((2,), m, ct.int32)), 0)", True),
+    ("ct.full((4,), 257, ct.int32).astype(ct.int8).astype(ct.int32)", False),
+    ("ct.full((4,), 256, ct.int32).astype(ct.int8).astype(ct.int32)", True),
+    ("ct.full((4,), -(1 << 32), ct.int64).astype(ct.int32)", True),
+    ("ct.full((4,), 0.5, ct.float32).astype(ct.int32)", True), ("~ct.full((4,), -1, ct.int32)", True)])
 def test_divisions_by_what_may_be_zero_are_guarded(divisor, guarded):
-    """Others are by a number that is known, also cast or in each element of a tile."""
+    """Others are by a number that is known, also in each element of a tile, or cast to what is not zero."""
     kernel = cell(f"""def kernel(a, n, m):
         x = ct.load(a, 0, 4)
         d = {divisor}
