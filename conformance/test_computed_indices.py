@@ -177,3 +177,35 @@ def compare(f, over, distance):
                 want[b] = want[b] * 3 + padded[at:at + TILE]
                 written[b, at:at + TILE] = i + 2
         assert sums.tolist() == want.tolist() and y.tolist() == written[:, 4000:4000 + size].tolist()
+
+
+WHOLE = 16  # elements of a tile that fills its array
+
+
+@clause("LOAD-5.outside", "STORE-1.outside")
+@pytest.mark.parametrize("loop", ["downward bounds", "up to one", "steps"])
+@pytest.mark.parametrize("index", INDICES)
+def test_computed_indices_below_the_number_of_tiles(index, loop):
+    """Whether they are also at least 0, an index must tell; hints may keep the tiles from a tensor map."""
+    f, over = INDICES[index], LOOPS[loop]
+
+    @ct.kernel
+    def k(x, sums):
+        b, n = ct.bid(0), ct.num_tiles(x, 0, (WHOLE,))
+        total = ct.zeros((WHOLE,), ct.int32)
+        for i in over(b, n):
+            at = f(b, i, n)
+            if at < n:
+                total = total * 3 + ct.load(x, at, (WHOLE,), padding_mode=ct.PaddingMode.ZERO, allow_tma=False)
+        ct.store(sums, (b, 0), total.reshape((1, WHOLE)))
+
+    for n in (1, 6):
+        x, sums = np.arange(1, n * WHOLE + 1, dtype=np.int32), np.zeros((BLOCKS, WHOLE), np.int32)
+        run(k, x, sums, grid=(BLOCKS,))
+        want = np.zeros_like(sums)
+        for b in range(BLOCKS):
+            for i in over(b, n):
+                at = int(in_python(f)(b, i, n))
+                if at < n:
+                    want[b] = want[b] * 3 + (x.reshape(n, WHOLE)[at] if at >= 0 else 0)
+        assert sums.tolist() == want.tolist()

@@ -88,3 +88,27 @@ def test_parts_that_begin_at_computed_elements(start, loop):
             want[b] = want[b] * 3 + x[begin:begin + TILE]
             written[b, begin:begin + TILE] = i + 2
     assert sums.tolist() == want.tolist() and y.tolist() == written.tolist()
+
+
+@clause("SLICE-1.size", "SLICE-2.bounds", "LOAD-5.edge", "LOAD-5.outside")
+@pytest.mark.parametrize("length", [TILE, TILE + 1, 2 * TILE, 2 * TILE + 3])
+@pytest.mark.parametrize("start", ["product", "sum", "difference", "negative", "masked", "constant", "block", "of int64"])
+def test_tiles_over_the_end_of_parts(start, length):
+    """Each part ends far before its array."""
+    f = STARTS[start]
+
+    @ct.kernel
+    def k(x, y):
+        b = ct.bid(0)
+        begin = f(b, 2) + 32
+        part = x.slice(0, begin, begin + length)
+        for j in ct.static_iter(range(4)):
+            ct.store(y, (b, j), ct.load(part, j, (TILE,), padding_mode=ct.PaddingMode.ZERO).reshape((1, TILE)))
+
+    x, y = np.arange(1, SIZE + 1, dtype=np.int32), np.zeros((BLOCKS, 4 * TILE), np.int32)
+    launch(k, x, y, grid=(BLOCKS,))
+    want = np.zeros_like(y)
+    for b in range(BLOCKS):
+        begin = int(in_python(f)(b, 2)) + 32
+        want[b, :length] = x[begin:begin + length]
+    assert y.tolist() == want.tolist()

@@ -449,6 +449,24 @@ def test_atomic_updates(masked):
     same_bits(counts, np.array(want, np.int32))
 
 
+@clause("ELT-10.atomic")
+@pytest.mark.parametrize("check_bounds", [True, False])
+def test_atomic_updates_in_branches(check_bounds):
+    """Elements that do not enter a branch change nothing, whatever the array holds at its ends."""
+    def counted_in(v, counts):
+        if v > 3:
+            ct.atomic_add(counts, v, 1, check_bounds=check_bounds)
+        return v
+
+    @ct.kernel
+    def k(a, counts):
+        part = counts.slice(0, 2, 14)
+        ct.store(a, 0, ct.elementwise(lambda v: counted_in(v, part))(ct.load(a, 0, 8)))
+
+    counts = run(k, np.array([1, 2, 5, 4, 11, 5, 3, -1], np.int32), np.zeros(16, np.int32))
+    same_bits(counts, np.bincount([2 + v for v in (5, 4, 11, 5)], minlength=16).astype(np.int32))
+
+
 @clause("ELT-10.item")
 def test_elements_of_arrays():
     @ct.kernel

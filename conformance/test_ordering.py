@@ -283,6 +283,41 @@ def test_ways_to_wait(wait):
     assert flag.tolist() == [1] * 4 + [0] * 4 and data.tolist() == [10, 9, 7, 4, 0, 0, 0, 0]
 
 
+#: whether a flag is set, as atomics see it
+POLLS = {
+    "add nothing": lambda flag, i: ct.atomic_add(flag, i, 0) != 0,
+    "compare and exchange": lambda flag, i: ct.atomic_cas(flag, i, 1, 1) != 0,
+    "or": lambda flag, i: ct.atomic_or(flag, i, 0) != 0,
+    "and": lambda flag, i: ct.atomic_and(flag, i, -1) != 0,
+    "exclusive or": lambda flag, i: ct.atomic_xor(flag, i, 0) != 0,
+    "greatest": lambda flag, i: ct.atomic_max(flag, i, 0) != 0,
+    "least": lambda flag, i: ct.atomic_min(flag, i, 1) != 0,
+    "add nothing at an offset": lambda flag, i: flag.get_raw_memory().atomic_add_offset(i, 0) != 0,
+}
+TRIES = 1 << 13
+
+
+@clause("MACH-4.atomic")
+@pytest.mark.parametrize("poll", POLLS)
+def test_waits_that_give_up(poll):
+    """The first block waits for the second, which waits for the third, as long as they may take."""
+    is_set = POLLS[poll]
+
+    @ct.kernel
+    def k(flag, tries):
+        b, n = ct.bid(0), 0
+        while n < TRIES and b < 3:
+            if is_set(flag, b + 1):
+                break
+            n += 1
+        ct.store(tries, b, n)
+        ct.atomic_xchg(flag, b, 1)
+
+    flag, tries = np.zeros(8, np.int32), np.zeros(4, np.int32)
+    launch(k, flag, tries, grid=(4,))
+    assert flag.tolist() == [1] * 4 + [0] * 4 and max(tries.tolist()) < TRIES
+
+
 @clause("MACH-4.atomic")
 def test_loops_that_do_not_wait():
     """Loops that hand out work, and loops that work in place, end with any number of blocks."""

@@ -350,3 +350,65 @@ def test_a_read_only_array_is_refused():
     x.flags.writeable = False
     fails((TypeError, ValueError), k, x, match="x")
     assert not x.any()
+
+
+def in_a_branch(x, other):
+    y = x if ct.bid(0) == 0 else other
+    ct.store(y, 0, 1)
+
+
+def in_a_loop(x, other):
+    y = other
+    for i in range(2):
+        ct.store(y, 0, i)
+        y = x
+
+
+def out_of_a_loop(x, other):
+    y = other
+    while True:
+        if ct.bid(0) == 0:
+            y = x
+            break
+        y = other
+    ct.store(y, 0, 1)
+
+
+def returned(x, other):
+    def either():
+        if ct.bid(0) == 0:
+            return x
+        return other
+    ct.store(either(), 0, 1)
+
+
+@needs("cpu arrays")
+@clause("STORE-1.element")
+@pytest.mark.parametrize("store", [
+    lambda x, other: ct.store(x.slice(0, 0, 2), 0, 1), lambda x, other: x.tiled_view(2).store(0, ct.ones((2,), x.dtype)),
+    lambda x, other: ct.scatter(x.slice(0, 1, 3).slice(0, 0, 1), 0, 1), lambda x, other: ct.atomic_add(x, 0, 1),
+    lambda x, other: ct.atomic_xchg(x.slice(0, 1, 3), 0, 1), lambda x, other: x.get_raw_memory().store_offset(0, 1),
+    in_a_branch, in_a_loop, out_of_a_loop, returned], ids=["slice", "view", "scatter", "atomic", "atomic in a slice", "raw",
+                                                           "branch", "loop", "end of a loop", "call"])
+def test_a_read_only_array_is_refused_however_it_is_stored_to(store):
+    @ct.kernel
+    def k(x, other):
+        store(x, other)
+
+    x = np.zeros(4, np.int32)
+    x.flags.writeable = False
+    fails((TypeError, ValueError), k, x, np.zeros(4, np.int32), match="x")
+    assert not x.any()
+
+
+@needs("cpu arrays")
+@clause("STORE-1.element")
+def test_a_read_only_array_of_a_list_is_refused():
+    @ct.kernel
+    def k(xs):
+        ct.store(xs[1].slice(0, 0, 2), 0, 1)
+
+    x = np.zeros(4, np.int32)
+    x.flags.writeable = False
+    fails((TypeError, ValueError), k, [x, x], match="xs")
+    assert not x.any()
