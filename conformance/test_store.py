@@ -374,6 +374,16 @@ def out_of_a_loop(x, other):
     ct.store(y, 0, 1)
 
 
+def local_of_a_loop(x, other):
+    n = 0
+    while True:
+        y = x.slice(0, n, 4)
+        n += 1
+        if n == 2:
+            break
+    ct.store(y, 0, 1)
+
+
 def returned(x, other):
     def either():
         if ct.bid(0) == 0:
@@ -388,8 +398,9 @@ def returned(x, other):
     lambda x, other: ct.store(x.slice(0, 0, 2), 0, 1), lambda x, other: x.tiled_view(2).store(0, ct.ones((2,), x.dtype)),
     lambda x, other: ct.scatter(x.slice(0, 1, 3).slice(0, 0, 1), 0, 1), lambda x, other: ct.atomic_add(x, 0, 1),
     lambda x, other: ct.atomic_xchg(x.slice(0, 1, 3), 0, 1), lambda x, other: x.get_raw_memory().store_offset(0, 1),
-    in_a_branch, in_a_loop, out_of_a_loop, returned], ids=["slice", "view", "scatter", "atomic", "atomic in a slice", "raw",
-                                                           "branch", "loop", "end of a loop", "call"])
+    in_a_branch, in_a_loop, out_of_a_loop, local_of_a_loop, returned],
+    ids=["slice", "view", "scatter", "atomic", "atomic in a slice", "raw", "branch", "loop", "end of a loop",
+         "local of a loop", "call"])
 def test_a_read_only_array_is_refused_however_it_is_stored_to(store):
     @ct.kernel
     def k(x, other):

@@ -1,4 +1,4 @@
-"""Which files of the suite are about a file of `front`: what a mutant of it breaks, they notice."""
+"""Which files of the suite are about a file of `front`, `analysis` or `passes`: what a mutant breaks, they notice."""
 
 from __future__ import annotations
 
@@ -24,10 +24,25 @@ OF_FRONT = {
     "static_names": "static_eval meeting", "stmt": "statements places loops",
     "syntax": "places static_eval printing", "term_joins": "joins meeting repeated loops element_results",
 }
+#: of `analysis` and `passes`, whose files have different names; short files first
+OF_PASSES = {
+    "access": "load computed_indices slices", "affine": "guarded_tiles computed_indices computed_slices",
+    "aliasing": "store ordering slices", "divisibility": "computed_slices slices pointers",
+    "float_ranges": "row_division quotient_limits", "guards": "guarded_tiles",
+    "inside": "guarded_tiles computed_indices", "live": "fused_uses machine",
+    "ranges": "computed_slices guarded_tiles computed_indices", "spin_wait": "ordering atomics",
+    "tokens": "ordering computed_slices",
+    "cse": "repeated_expressions repeated fused_uses", "dce": "fused_uses machine loops",
+    "flatten_frames": "functions calls control_flow", "fma": "fused_uses machine calls arange",
+    "licm": "loops repeated_expressions integer_arithmetic", "lift": "element_functions element_results atomics",
+    "loop_split": "loops guarded_tiles", "relaxed_atomic": "atomics ordering",
+    "shared_division": "row_division quotient_limits", "short_reduction": "reductions reduce extremes",
+    "structured_exits": "control_flow loops functions", "waiting_load": "ordering atomics",
+}
 
 
 def files_about(path: str) -> list[str]:
-    """The files of the suite that are about a file of source; none for other rooms than `front`."""
+    """The files of the suite that are about a file of source; none for rooms other than these."""
     room, _, name = path.removeprefix("cutile/").removesuffix(".py").rpartition("/")
-    names = OF_FRONT.get(name, "") if room == "front" else ""
+    names = {"front": OF_FRONT, "analysis": OF_PASSES, "passes": OF_PASSES}.get(room, {}).get(name, "")
     return [f"conformance/test_{n}.py" for n in names.split()]

@@ -44,7 +44,7 @@ def test_the_suite_alone_is_chosen_where_it_judges(group):
 def test_some_test_runs_on_every_mutant(monkeypatch):
     monkeypatch.setattr(fresh, "by_words", lambda m, folders: [])
     m = the("cutile/passes/fma.py", "")
-    assert fresh.chosen(m, "passes", True, []) == list(fresh.WHOLE["passes"])
+    assert fresh.chosen(m, "passes", True, []) == [*files_about(m.path), *fresh.WHOLE["passes"]]
     m = the("cutile/front/proxies.py", "'le': '<='")
     assert fresh.chosen(m, "front", True, []) == files_about(m.path)
     monkeypatch.setattr(fresh, "files_about", lambda path: [])
