@@ -2,9 +2,10 @@
 does.
 """
 
+import numpy as np
 import pytest
 
-from conformance.harness.api import clause, ct
+from conformance.harness.api import clause, ct, launch
 from conformance.test_machine import sign_of_error
 
 
@@ -235,3 +236,30 @@ def test_a_use_in_a_loop_that_nothing_needs(use):
         return r
 
     assert sign_of_error(f) == 1
+
+
+def product(x, y):
+    return x * y
+
+
+def passed_on(x, y):
+    return product(x, y)
+
+
+@clause("MACH-7.call", "MACH-7.used")
+@pytest.mark.parametrize("f", [product, passed_on], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("uses", [1, 2, 3])
+def test_uses_of_the_result_of_a_call(f, uses):
+    """The product is rounded if anything else than one sum uses what the call returns."""
+    @ct.kernel
+    def k(x, out):
+        t = ct.load(x, 0, 8)
+        p = f(t, t)
+        ct.store(out, 0, p - (1 + 2.0**-11))
+        for i in ct.static_iter(range(1, uses)):
+            ct.store(out, i, p * i)
+
+    out = np.zeros(24, np.float32)
+    launch(k, np.full(8, 1 + 2.0**-12, np.float32), out)
+    assert out.reshape(3, 8)[:, 0].tolist() == [2.0**-24 if uses == 1 else 0.0, *(
+        (1 + 2.0**-11) * i if i < uses else 0.0 for i in (1, 2))]

@@ -156,6 +156,8 @@ ONE_SIDED = {  # conditions on an index of which nothing else is known
     "not negative": lambda i, n: i >= 0,
     "behind the first": lambda i, n: i > 0,
     "not before the second": lambda i, n: not i < 1,
+    "below": lambda i, n: i < n,
+    "not behind": lambda i, n: not i >= n,
     "below the last": lambda i, n: i < n - 1,
     "not above the last": lambda i, n: not i > n - 1,
     "different": lambda i, n: i != n,

@@ -232,14 +232,37 @@ def test_dividends_that_are_divided_by_much(name):
 
 
 @clause("ARITH-4.float")
-@pytest.mark.parametrize("scale, exponents", [(2.0**62, range(-64, -36, 4)), (2.0**62, range(36, 64, 4)),
-                                              (2.0**-56, range(-64, -30, 4)), (2.0**-56, range(30, 64, 4))],
-                         ids=["large by small", "large by large", "small by small", "small by large"])
+@pytest.mark.parametrize("exponents", [range(-90, -60, 4), range(16, 60, 4)], ids=["smaller", "larger"])
+@pytest.mark.parametrize("source", ["f32", "bf16"])
+def test_small_dividends(source, exponents):
+    """What remains of a quotient by its divisor, subtracted from the dividend, may be too small for a float."""
+    compare(lambda t, c: (ct.minimum(abs(t), 2.0**-40) * c, ct.full((1, 1), 0.3, F32)), source, exponents)
+    compare(lambda t, c: (ct.minimum(abs(t), 2.0**-40) * c, ct.maximum(largest(abs(t)) * 0.0, 0.7)), source, exponents)
+
+
+def powers_up_to_one(t):
+    return ct.exp2((t - largest(t)) * 2.0**-12)
+
+
+@clause("ARITH-4.float")
+@pytest.mark.parametrize("power", [ct.exp, ct.exp2], ids=["natural", "of two"])
+def test_small_powers(power):
+    scales = tuple((2.0**f, 2.0**k) for f in range(-8, 2, 2) for k in (24, 32, 40))
+    compare_all(lambda t, c: (power((t - largest(t)) * c[0]) * c[1], ct.full((1, 1), 0.3, F32)), rows("f16")[::SOME],
+                scales, F32, False)
+
+
+@clause("ARITH-4.float")
+@pytest.mark.parametrize("of, exponents", [
+    (lambda t: powers_up_to_one(t) * 2.0**77, range(-64, -36, 4)),
+    (lambda t: powers_up_to_one(t) * 2.0**77, range(36, 64, 4)),
+    (lambda t: t * 2.0**-56, range(-64, -30, 4)), (lambda t: t * 2.0**-56, range(30, 64, 4)),
+], ids=["large by small", "large by large", "small by small", "small by large"])
 @pytest.mark.parametrize("name", DIVISORS)
-def test_divisors_of_what_is_scaled(name, scale, exponents):
+def test_divisors_of_what_is_scaled(name, of, exponents):
     """Quotients at both ends of what floats can be."""
     by = DIVISORS[name]
-    compare(lambda t, c: (t * scale, by(t * 2.0**-30, c)), "f16", exponents)
+    compare(lambda t, c: (of(t), by(t * 2.0**-30, c)), "f16", exponents)
 
 
 @clause("ARITH-4.float")
