@@ -13,7 +13,7 @@ OF_FRONT = {
     "definition": "places calls meeting", "dependencies": "reached launched_again constness",
     "element_calls": "element_results element_functions",
     "expr": "expressions meeting repeated places errors calls", "functions": "calls functions places repeated",
-    "items": "expressions dataclasses", "loops": "loops places meeting element_results",
+    "items": "expressions dataclasses", "loop_else": "loops statements joins", "loops": "loops places meeting element_results",
     "object_state": "reached launched_again constness", "op_calls": "methods calls errors element_results",
     "operators": "compile_time dataclasses static_eval functions strict_constants places bits",
     "private_names": "dataclasses", "program": "kernels errors arguments launch",
