@@ -92,7 +92,8 @@ def test_parts_that_begin_at_computed_elements(start, loop):
 
 @clause("SLICE-1.size", "SLICE-2.bounds", "LOAD-5.edge", "LOAD-5.outside")
 @pytest.mark.parametrize("length", [TILE, TILE + 1, 2 * TILE, 2 * TILE + 3])
-@pytest.mark.parametrize("start", ["product", "sum", "difference", "negative", "masked", "constant", "block", "of int64"])
+@pytest.mark.parametrize("start", ["product", "sum", "difference", "negative", "masked", "constant", "block",
+                                   "of int64"])
 def test_tiles_over_the_end_of_parts(start, length):
     """Each part ends far before its array."""
     f = STARTS[start]

@@ -395,7 +395,8 @@ def returned(x, other):
 @needs("cpu arrays")
 @clause("STORE-1.element")
 @pytest.mark.parametrize("store", [
-    lambda x, other: ct.store(x.slice(0, 0, 2), 0, 1), lambda x, other: x.tiled_view(2).store(0, ct.ones((2,), x.dtype)),
+    lambda x, other: ct.store(x.slice(0, 0, 2), 0, 1),
+    lambda x, other: x.tiled_view(2).store(0, ct.ones((2,), x.dtype)),
     lambda x, other: ct.scatter(x.slice(0, 1, 3).slice(0, 0, 1), 0, 1), lambda x, other: ct.atomic_add(x, 0, 1),
     lambda x, other: ct.atomic_xchg(x.slice(0, 1, 3), 0, 1), lambda x, other: x.get_raw_memory().store_offset(0, 1),
     in_a_branch, in_a_loop, out_of_a_loop, local_of_a_loop, returned],
