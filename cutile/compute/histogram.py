@@ -1,8 +1,9 @@
 """histogram_even: how many samples fall in each of some bins of equal width [HST-*].
 
 A launch counts by atomic updates. In GPU memory it counts in many copies of the bins, so that fewer blocks update the
-same counter at a time; another launch adds the copies up. Many samples in few bins are counted in pairs (joint.py), or,
-if too many are equal and bins are easily computed, some of them by products of matrices (products.py).
+same counter at a time; another launch adds the copies up. Many samples in few bins are counted in pairs (joint.py), in
+hardly any three at a time (triples.py), or, if too many are equal and bins are easily computed, some of them by
+products of matrices (products.py).
 """
 
 import dataclasses
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import cutile as ct
-from cutile.compute import joint, products
+from cutile.compute import joint, products, triples
 from cutile.compute.algorithm import Algorithm, is_wide, kernels_for, position, power_below
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ARRAYS
@@ -29,7 +30,7 @@ from cutile.dtypes import DType, info
 TILE = 1024  # samples of a tile
 COPIES = 256  # most copies of the bins; a power of two
 MANY = 1 << 24  # samples, which are counted by pairs or by products
-WHOLE = math.lcm(2 * joint.PAIRS, products.STEP, TILE)  # samples: whole tiles of each way
+WHOLE = math.lcm(2 * joint.PAIRS, 3 * triples.SIZE, products.STEP, TILE)  # samples: whole tiles of each way
 CELLS = 1 << 20  # most counters in all copies, where there are several
 LARGEST = (1 << 64) - 1
 
@@ -84,6 +85,13 @@ class _Floats:
 @ct.kernel
 def clear(counters, size: ct.Constant[int]):
     ct.store(counters, (ct.bid(0),), ct.zeros((size,), counters.dtype))
+
+
+@ct.kernel
+def clear_for(counters, way, mine: ct.Constant[int], size: ct.Constant[int]):
+    """Clears counters that samples are counted in if the way is `mine`."""
+    if ct.load(way, (0,), (1,)).item() == mine:
+        ct.store(counters, (ct.bid(0),), ct.zeros((size,), counters.dtype))
 
 
 def _counted(samples: IteratorBase, how: Any, many: int, bins: int, wide: bool) -> Any:
@@ -207,19 +215,24 @@ class HistogramEven(Algorithm):
 
 
 def _by_pairs(plan: Plan, key: tuple, what: tuple, counters: Any, dtype: DType, copies: int) -> Any:
-    """The launches that count samples before the last WHOLE by pairs, or by products, as the samples are. Gives what
-    products count in.
+    """The launches that count samples before the last WHOLE by triples, by pairs, or by products, as the samples are.
+    Gives what products count in.
     """
     samples, how, numbers, n = what
     _, _, bins, wide = key
     made, state, parts = (samples, how, len(numbers), bins), samples.state(n), joint.copies_for(bins)
     pairs, way, matrices = plan.array(joint.cells_of(bins) * parts, dtype), plan.array(1, ct.int32), ()
-    plan.launch(-(-joint.cells_of(bins) * parts // TILE), clear, pairs, TILE)
+    in_threes = n >= triples.MANY and triples.copies_for(bins) > 0
     kernel = kernels_for(("histogram way", *key), joint.looking, *made, wide)
-    plan.launch(1, kernel, state, way, numbers, n, joint.FIRST, joint.SECOND, joint.most_equal(bins), joint.FEW)
-    kernel = kernels_for(("histogram by pairs", *key), joint.counting, *made, how.simple, wide)
+    plan.launch(1, kernel, state, way, numbers, n, joint.FIRST, joint.SECOND, joint.most_equal(bins), joint.FEW,
+                triples.most_equal(bins) if in_threes else -1)
+    plan.launch(-(-joint.cells_of(bins) * parts // TILE), clear_for, pairs, way, joint.BY_PAIRS, TILE)
     whole = n // WHOLE
-    plan.launch(whole * (WHOLE // (2 * joint.PAIRS)), kernel, state, counters, pairs, way, numbers, n, copies, parts,
+    if in_threes:
+        _by_triples(plan, key, what, counters, way, dtype, copies)
+    steps, each = whole * (WHOLE // (2 * joint.PAIRS)), joint.EACH if in_threes else 1
+    kernel = kernels_for(("histogram by pairs", *key, each), joint.counting, *made, how.simple, each > 1, wide)
+    plan.launch(-(-steps // each), kernel, state, counters, pairs, way, numbers, n, steps, each, copies, parts,
                 joint.OFTEN, joint.ALIKE, joint.PAIRS)
     if how.simple:
         cells, steps = products.COPIES * products.ROWS * products.columns_of(bins), whole * (WHOLE // products.STEP)
@@ -229,8 +242,22 @@ def _by_pairs(plan: Plan, key: tuple, what: tuple, counters: Any, dtype: DType, 
         each = min(-(-steps // products.BLOCKS), products.STEPS)
         plan.launch(-(-steps // each), kernel, state, counters, matrices, way, numbers, n, steps, each, copies)
     kernel = kernels_for(("histogram pairs", bins, wide), joint.adding, bins, wide)
-    plan.launch(-(-bins // joint.BINS) * parts, kernel, counters, pairs, copies, joint.BINS, joint.OTHERS)
+    plan.launch(-(-bins // joint.BINS) * parts, kernel, counters, pairs, way, copies, joint.BINS, joint.OTHERS)
     return matrices
+
+
+def _by_triples(plan: Plan, key: tuple, what: tuple, counters: Any, way: Any, dtype: DType, copies: int) -> None:
+    """The launches that count them by triples, if this is the way."""
+    samples, how, numbers, n = what
+    _, _, bins, wide = key
+    parts, steps = triples.copies_for(bins), n // WHOLE * (WHOLE // (3 * triples.SIZE))
+    cells = plan.array(triples.cells_of(bins) * parts, dtype)
+    plan.launch(-(-triples.cells_of(bins) * parts // TILE), clear_for, cells, way, joint.BY_TRIPLES, TILE)
+    kernel = kernels_for(("histogram by triples", *key), triples.counting, samples, how, len(numbers), bins, wide)
+    plan.launch(-(-steps // triples.EACH), kernel, samples.state(n), counters, cells, way, numbers, n, steps, copies,
+                parts, triples.EACH, joint.OFTEN, joint.ALIKE, triples.SIZE)
+    kernel = kernels_for(("histogram triples", bins, wide), triples.adding, bins, wide)
+    plan.launch((bins + 1) * -(-(bins + 1) // triples.STRETCH) * parts, kernel, counters, cells, way, copies)
 
 
 def _checked(samples: IteratorBase, levels: int, lower: _Level, upper: _Level) -> tuple[Any, tuple[int, ...]]:

@@ -35,6 +35,7 @@ LONG = 16384  # from that many items on, a segment has a block
 USUAL = 64  # items of a segment, where nothing is known
 ALIKE = 128  # most items of segments for which their tile is loaded before their offsets are known
 TILE = 2048  # items of such a tile
+LARGER = {16: 4096, 64: 4096}  # of one of segments of so many items, if items have 4 bytes or less
 BLOCKS = 1 << 23  # of a launch
 MANY = 4097  # segments of a sample, more than the rows of any block
 
@@ -60,9 +61,10 @@ def _shape(length: int) -> Shape:
     return next(shape for least, shape in _SHAPES.items() if length >= least)
 
 
-def _shape_alike(length: int) -> Shape:
-    """For segments that may all have this many items, a power of two."""
-    return Shape(min(max(TILE // length, 32), 1024), min(length // 2, 32), 0)
+def _shape_alike(length: int, bits: int) -> Shape:
+    """For segments that may all have this many items, a power of two. `bits`: of an item's longest number."""
+    tile = LARGER.get(length, TILE) if bits <= 32 else TILE
+    return Shape(min(max(tile // length, 32), 1024), min(length // 2, 32), 0)
 
 
 def _zero(t: ValueType, single: str) -> float | None:
@@ -179,7 +181,8 @@ class SegmentedReduce(host_segments.InSegments):
         alike = size == n * usual and 1 < usual <= ALIKE and usual & (usual - 1) == 0 and not wide
         if type(items) is not ArrayIterator or longest is not None and longest < usual:
             alike = False  # items that are computed are read once
-        shape = _shape_alike(usual) if alike else _shape(usual if longest is None else min(usual, longest))
+        bits = max(d.bitwidth for d in items.value_type.dtypes)
+        shape = _shape_alike(usual, bits) if alike else _shape(usual if longest is None else min(usual, longest))
         result = result_of(op, t, t)
         combine = Combined(op.function, t, result.loops)
         key = ("segmented reduce", items.kind, out.kind, starts.kind, ends.kind, op.key, t, wide, shape.hints)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutile import compute
-from cutile.compute import algorithm, histogram, joint
+from cutile.compute import algorithm, histogram, joint, triples
 from cutile.compute.plans import Plan
 from tests.compute.checks import assemble_launches
 from tests.gpu.tileir.tool import needs_tool
@@ -24,6 +24,7 @@ def as_on_a_gpu(monkeypatch):
     monkeypatch.setattr(Plan, "on_host", False)
     monkeypatch.setattr(histogram, "MANY", WHOLE)
     monkeypatch.setattr(joint, "CELLS", 1 << 12)  # as many take long here
+    monkeypatch.setattr(triples, "copies_for", lambda bins: 0)  # by pairs, also where there are few bins
     compute.clear_all_caches()
     yield monkeypatch
     compute.clear_all_caches()
@@ -166,4 +167,5 @@ def test_kernels_are_assembled(wide, monkeypatch, tmp_path):
     seen = assemble_launches(monkeypatch, tmp_path)
     monkeypatch.setattr(algorithm, "WIDE", 1 if wide else algorithm.WIDE)
     check(np.random.default_rng(6).integers(0, 100, WHOLE + 1).astype(np.float32), 100, 0.0, 100.0)
-    assert set(seen) == {"clear", "compare_samples", "count_pairs", "add_pairs", "count_samples", "add_copies"}
+    assert set(seen) == {"clear", "clear_for", "compare_samples", "count_pairs", "add_pairs", "count_samples",
+                         "add_copies"}

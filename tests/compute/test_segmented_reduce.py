@@ -90,7 +90,7 @@ def kernel(monkeypatch):
 def test_segments_that_may_be_alike(kind, length, kernel):
     """Results do not depend on whether the offsets are those of segments of one length."""
     rng = np.random.default_rng(length)
-    segments = 2 * segmented_reduce._shape_alike(max(length, 2)).rows + 3
+    segments = 2 * segmented_reduce._shape_alike(max(length, 2), 32).rows + 3
     starts, ends = offsets_of(kind, segments, length, rng)
     for name, (op, fold, init) in OPERATORS.items():
         x = rng.integers(1, 60, segments * length) if name != "products" else rng.choice([-1, 1, 2], segments * length)
@@ -100,10 +100,23 @@ def test_segments_that_may_be_alike(kind, length, kernel):
             assert o.tolist() == expected(x, starts, ends, fold, init), (name, kind)
 
 
+@pytest.mark.parametrize("length", [16, 32, 64])
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.float32])
+def test_short_items_of_segments_that_may_be_alike(length, dtype, kernel):
+    rows = segmented_reduce._shape_alike(length, np.dtype(dtype).itemsize * 8).rows
+    assert rows == max(segmented_reduce.LARGER.get(length, segmented_reduce.TILE) // length, 32)
+    for segments in (rows, rows + 1, 2 * rows - 1):
+        x = np.random.default_rng(segments).integers(-2, 3, segments * length).astype(dtype)
+        o, offsets = np.zeros(segments, dtype), np.arange(0, len(x) + 1, length)
+        for moved in (0, 1):
+            one_shot(x, o, segments, offsets[:-1], offsets[1:] - moved, OpKind.PLUS, dtype(1))
+            assert np.array_equal(o, x.reshape(segments, length)[:, :length - moved].sum(1, dtype=dtype) + dtype(1))
+
+
 @pytest.mark.parametrize("length", [2, 16, 64])
 def test_segments_that_may_be_alike_of_several_numbers(length, kernel):
     Pair = compute.gpu_struct({"a": np.int32, "b": np.float64})
-    segments = segmented_reduce._shape_alike(length).rows + 3
+    segments = segmented_reduce._shape_alike(length, 32).rows + 3
     n = segments * length
     offsets, x = np.arange(0, n + 1, length), np.zeros(n, Pair.dtype)
     x["a"], x["b"] = np.arange(n), np.arange(n) / 2
