@@ -132,11 +132,11 @@ class Combined:
         return self._rows_halved(joined, ct.extract(there, (0, 0), half))
 
 
-def put_one(writer, state, position, type, value):
-    """Store one value, of scalars, at a position."""
+def put_one(writer, state, position, type, value, dtype=ct.int32):
+    """Store one value, of scalars, at a position, an integer of this dtype."""
     numbers = type.flat(value)
     one = type.nest(tuple(ct.reshape(x, (1,)) for x in ct.static_iter(numbers)))
-    writer.put_at(state, ct.full((1,), position, ct.int32), one, ct.full((1,), True, ct.bool_))
+    writer.put_at(state, ct.full((1,), position, dtype), one, ct.full((1,), True, ct.bool_))
 
 
 def put_item(writer, state, i, n, type, value):

@@ -2,14 +2,14 @@
 
 A first launch combines the items of each tile, and a last launch scans the tiles, each beginning with what stands
 before it. If there are few tiles, each block of the last launch scans the combinations itself, since a launch costs the
-host more; those of many tiles are scanned in between, in the same way. An item is written by the block that read it, so
-that a scan may be in place.
+host more; those of many tiles are scanned in between, in the same way. Many long items are read once (scan_once.py).
+An item is written by the block that read it, so that a scan may be in place.
 """
 
 from typing import Any
 
 import cutile as ct
-from cutile.compute import host_scan
+from cutile.compute import host_scan, scan_once
 from cutile.compute.algorithm import Algorithm, is_wide, kernels_for, position
 from cutile.compute.blocks import Combined, put_item, put_one
 from cutile.compute.iterators.base import IteratorBase
@@ -21,6 +21,7 @@ from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 from cutile.compute.results import result_of
 from cutile.compute.roles import COUNT, INITIAL_OR_ARRAY, INPUT, OPERATOR, OUTPUT
+from cutile.compute.scan_once import stored
 from cutile.compute.ufuncs import ufunc_to_scan
 
 TILE = 1024  # items of a tile
@@ -79,12 +80,7 @@ def _scanned(items: IteratorBase, out: IteratorBase, sums: IteratorBase | None, 
         elif not alone:
             prefix = t.item(prefixes.tile(before, Place(ct.maximum(i - 1, 0), 1, n, True)))
             scanned = t.select(i > 0, combine(prefix, scanned), scanned)
-        if inclusive:
-            writer.put(target, place, scanned)
-        else:
-            put_one(writer, target, i * size, t, prefix)
-            index, inner = place.index() + 1, ct.arange(size, dtype=ct.int32) + 1 < size
-            writer.put_at(target, index, scanned, inner if whole else inner & (index < n))
+        stored(writer, target, t, place, inclusive, None if inclusive else prefix, scanned)
 
     return scan_tiles
 
@@ -121,6 +117,8 @@ class Scan(Algorithm):
         ufunc = ufunc_to_scan(op, t) if n and plan.on_host and (inclusive or host_scan.advances(out)) else None
         if ufunc is not None:
             return host_scan.scan(plan, items, out, op, ufunc, begin, inclusive, n)
+        if scan_once.pays(plan, combine, n):
+            return scan_once.scan_once(plan, items, out, op, combine, begin, inclusive, n)
         sizes = [n]
         while sizes[-1] > size:
             sizes.append(-(-sizes[-1] // size))
