@@ -218,6 +218,47 @@ def test_else_of_loops():
         agrees(f, X, np.abs(Y))
 
 
+def counted(x, y):
+    n = 0
+    for _ in range(x, y, 5):
+        n += 1
+        if n > 9:
+            break
+    return n
+
+
+def counted_unless_left(x, y):
+    n = 0
+    for _ in range(x, y, 5):
+        n += 1
+        if n > 9:
+            break
+    else:
+        n += 100
+    return n
+
+
+def counted_by(x, y):
+    """The bounds are alike, and the steps differ."""
+    n = 0
+    for _ in range(0, 2147483647, x * 0 + y):
+        n += 1
+        if n > 9:
+            break
+    return n
+
+
+@clause("ELT-7.for", "ELT-7.else")
+@pytest.mark.parametrize("f", [counted, counted_unless_left, counted_by])
+def test_ranges_up_to_the_last_number(f):
+    """A counter beyond the end of its range is not one that has wrapped around."""
+    last = np.iinfo(np.int32).max
+    begins = last - np.array([0, 1, 3, 4, 5, 6, 11, 2**31 - 2], np.int32)
+    ends = np.array([last, last - 1, last, 1, last, last - 2, last, last], np.int32)
+    steps = np.array([2**30, 2**31 - 1, 2**30 + 1, 10**9, 5 * 10**8, 2**31 - 2, 2**29, 7 * 10**8], np.int32)
+    agrees(f, begins, steps if f is counted_by else ends)
+
+
 @clause("ELT-7.dtype")
 def test_what_a_loop_carries():
     def f(x):

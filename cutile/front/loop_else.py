@@ -34,7 +34,9 @@ def type_for(c: Context, s: Scope, node: ast.For, bounds: Sequence[Term]) -> boo
         s.vars[name] = Var(term, c.span)
     following, stop, step = names
     more = ast.Compare(_read(following), [ast.Lt()], [_read(stop)])
-    advanced = ast.BinOp(_read(following), ast.Add(), _read(step))
+    after, same = (ast.BinOp(_read(following), ast.Add(), _read(step)) for _ in range(2))
+    no_wrap = ast.Compare(_read(following), [ast.Lt()], [after])  # a sum that wraps around is beyond the range
+    advanced = ast.IfExp(no_wrap, same, _read(stop))
     return _typed(c, s, node, more, [ast.Assign([node.target], _read(following)), _assign(following, advanced)])
 
 

@@ -104,6 +104,7 @@ class _Lifting:
         self.shape, self.combining, self.masks = shape, combining, masks
         self.b = Builder(span)
         self.values: dict[Value, Value] = {}
+        self.ones: set[Value] = set()  # values of the body that are the number 1
         self.loops: list[_Loop] = []
 
     def run(self, body: Region, mask: Mask) -> Region:
@@ -198,6 +199,8 @@ class _Lifting:
     def op(self, n: Op, mask: Mask) -> None:
         if n.op is debug.breakpoint:
             return
+        if n.op is create.constant and n.attrs["value"] == 1:
+            self.ones.add(n.results[0])
         operands, layout = tuple(map(self.get, n.operands)), n.layout
         guarded = mask is not None and (n.op.effect in (READ, ATOMIC) or _harmless(n) is not None)
         shape = ()
@@ -357,6 +360,9 @@ class _Lifting:
             going_on = [self.constant(bool_, False)] if not edges.continues else [self.either(edges.continues)]
             if isinstance(n, For):
                 going_on.append(self.compared(arithmetic.add, params[1], step))
+                if n.step not in self.ones:  # a sum that wraps around is beyond the range
+                    no_wrap = self.compared(compare.less, params[1], going_on[1])
+                    going_on[0] = self.both(going_on[0], self.tile(no_wrap))
             left = [] if endless else edges.breaks
             going_on += self.updated(params[before:before + len(n.params)], (*edges.continues, *left))
             going_on += self.updated(params[after:], edges.breaks) if endless else []

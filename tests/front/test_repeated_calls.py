@@ -289,37 +289,29 @@ def test_recursion_with_constants(copies):
 # ------------------------------------------------------------------ what forbids a copy
 
 
-state = [1]
-
-
-def reads_state(x):
-    return x * ct.static_eval(state[0])
-
-
-def of_setting(x):
-    return x * setting
-
-
-setting = 2
-
-
-def change_setting(value):
-    globals()["setting"] = value
-
-
 def test_static_code_runs_for_each_call(copies):
-    def k(x):
-        reads_state(x)
-        reads_state(x)
-        of_setting(x)
-        ct.static_eval(change_setting(3))
-        of_setting(x)
-        of_setting(x)  # copied
+    """In a module of few globals: `globals()` makes all of them dependencies."""
+    k = cell("""
+        state, setting = [1], 2
 
-    try:
-        kernel = type_kernel(k, (I32,)).kernel
-    finally:
-        change_setting(2)
+        def reads_state(x):
+            return x * ct.static_eval(state[0])
+
+        def of_setting(x):
+            return x * setting
+
+        def change_setting(value):
+            globals()["setting"] = value
+
+        def k(x):
+            reads_state(x)
+            reads_state(x)
+            of_setting(x)
+            ct.static_eval(change_setting(3))
+            of_setting(x)
+            of_setting(x)  # copied
+    """)["k"]
+    kernel = type_kernel(k, (I32,)).kernel
     assert [n.attrs["value"] for n in walk(kernel.body) if getattr(n, "op", None) and n.op.name == "constant"] == [
         1, 1, 2, 3, 3]
     assert len(copies) == 1
