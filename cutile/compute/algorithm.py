@@ -37,7 +37,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from cutile._support.lru import LruDict
-from cutile.compute.arrays import KINDS, reading
+from cutile.compute.arrays import KINDS
 from cutile.compute.initial import FromMemory, Initial
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.values import INT64
@@ -46,6 +46,7 @@ from cutile.compute.plans import Plan
 from cutile.compute.proxies import capabilities, check_given
 from cutile.compute.roles import COUNT, Role, read_roles
 from cutile.compute.value_types import Number, Struct
+from cutile.runtime import launch_cache
 from cutile.runtime.scratch import capability
 
 WIDE = 1 << 31  # from that many items on, positions are int64
@@ -216,7 +217,7 @@ class Algorithm:
     @classmethod
     def _run_in_c(cls, options: tuple, plans: LruDict[tuple, Plan], storage: Any, stream: Any, args: tuple) -> tuple:
         """The plan, None, None if the call ran; else the plan, or None if there is none, key and roots."""
-        found, c = None, reading()
+        found, c = None, launch_cache.extension()
         if c is not None:
             found = c.call_algorithm(KINDS, cls._in_c, cls._readers, options, args, plans, storage, stream)
             if type(found) is Plan:

@@ -1,10 +1,11 @@
-"""Transforms of arrays in host memory by one call of NumPy, where the operator is one op of the language on integers. A
-launch takes longer than NumPy adds two arrays of a million bytes.
+"""Transforms of arrays in host memory by one call of NumPy, where the operator is one op of the language on integers,
+perhaps with a constant. A launch takes longer than NumPy adds two arrays of a million bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,30 +14,69 @@ from cutile.compute.function_key import debugged
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ArrayIterator
 from cutile.compute.operators import Operator
-from cutile.compute.results import result_of
+from cutile.compute.results import Result, elementwise_region, result_of
 from cutile.compute.value_types import Number
-from cutile.dtypes import bool_, info
+from cutile.dtypes import DType, bool_, info
+from cutile.ir.nodes import Op, Value
+from cutile.ir.walk import only_ops
 
-UFUNCS = {"add": np.add, "mul": np.multiply, "minimum": np.minimum, "maximum": np.maximum,
+UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "minimum": np.minimum, "maximum": np.maximum,
           "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
-          "negative": np.negative, "bitwise_not": np.invert}
+          "negative": np.negative, "bitwise_not": np.invert, "abs": np.abs}
+SHIFTS = {"bitwise_lshift": np.left_shift, "bitwise_rshift": np.right_shift}  # by less than an item has bits
 
 
-def ufunc_of(inputs: Sequence[IteratorBase], out: IteratorBase, op: Operator) -> np.ufunc | None:
+class OneCall(NamedTuple):
+    """A call of NumPy. `operands`: numbers of inputs, and constants without axes, read in less time than numbers."""
+
+    ufunc: np.ufunc
+    operands: tuple[int | np.ndarray, ...]
+
+
+def call_of(inputs: Sequence[IteratorBase], out: IteratorBase, op: Operator) -> OneCall | None:
     """What gives the results of an operator in one call, if something does."""
     t = out.value_type
-    if debugged() or not isinstance(t, Number) or t.dtype == bool_ or not info(t.dtype).integral or not all(
-            isinstance(it, ArrayIterator) and it.value_type == t for it in (*inputs, out)):
+    if debugged() or op.watched or not isinstance(t, Number) or t.dtype == bool_ or not info(t.dtype).integral:
         return None
-    return UFUNCS.get(result_of(op, *(it.value_type for it in inputs)).single)
+    if not all(isinstance(it, ArrayIterator) and it.value_type == t for it in (*inputs, out)):
+        return None
+    result = result_of(op, *(it.value_type for it in inputs))
+    if result.single:
+        return OneCall(UFUNCS[result.single], tuple(range(len(inputs))))
+    return _with_constants(result, t.dtype)
 
 
-def calling(ufunc: np.ufunc) -> Callable:
-    """A function of the inputs and the output that applies a ufunc, and is false where launches are checked."""
+def _with_constants(result: Result, dtype: DType) -> OneCall | None:
+    region = elementwise_region(result.kernel)
+    ops, given = ([], None) if region is None else only_ops(region)
+    numbers: dict[Value, Any] = {n.results[0]: n.attrs["value"] for n in ops if n.op.name == "constant"}
+    others = [n for n in ops if n.op.name != "constant"]
+    if region is None or len(others) != 1 or given != list(others[0].results):
+        return None
+    n, = others
+    ufunc, t = _ufunc(n, numbers, dtype.bitwidth), region.params[0].type
+    if ufunc is None or any(v.type != t for v in (*n.operands, *n.results)):
+        return None
+    if any(v not in numbers and v not in region.params for v in n.operands):
+        return None
+    return OneCall(ufunc, tuple(np.array(numbers[v], info(dtype).storage) if v in numbers else region.params.index(v)
+                                for v in n.operands))
+
+
+def _ufunc(n: Op, numbers: dict[Value, Any], width: int) -> np.ufunc | None:
+    if n.op.name in SHIFTS and numbers.get(n.operands[1], -1) in range(width):
+        return SHIFTS[n.op.name]
+    return UFUNCS.get(n.op.name)
+
+
+def calling(call: OneCall) -> Callable:
+    """A function of the inputs and the output that makes a call, and is false where launches are checked."""
+    ufunc, operands = call
+
     def apply(*arrays: np.ndarray) -> bool:
         if settings.get("SANITIZE"):
             return False
-        ufunc(*arrays[:-1], out=arrays[-1])
+        ufunc(*[arrays[x] if type(x) is int else x for x in operands], out=arrays[-1])
         return True
 
     return apply

@@ -13,6 +13,7 @@ from cutile.compute.arrays import DeviceArray
 from cutile.compute.iterators.base import IteratorBase, Reversed
 from cutile.compute.iterators.memory import InMemory
 from cutile.errors import TileUnsupportedFeatureError
+from cutile.runtime import launch_cache
 
 if TYPE_CHECKING:
     from cutile.compute.plans import Plan
@@ -77,10 +78,11 @@ class Apart:
     how      in what way they may not share memory
     """
 
-    __slots__ = ("_how", "_pairs")
+    __slots__ = ("_for_c", "_how", "_pairs")
 
     def __init__(self, pairs: list[tuple], how: str):
         self._pairs, self._how = pairs, how
+        self._for_c = self.in_c(0)
 
     def in_c(self, alignment: int) -> bytes | None:
         """The pairs as C code takes them (`run_steps`); None where it cannot, as with numbers of more than 64 bits."""
@@ -90,6 +92,8 @@ class Apart:
             return None
 
     def run(self, roots: list, alignment: int, stream: Any) -> None:
+        if self._for_c is not None and (c := launch_cache.extension()) is not None and c.apart(self._for_c, roots):
+            return
         for one, other, i, j, alike, moved, low, high, step, item, last in self._pairs:
             a, b = roots[i], roots[j]
             between = (b if type(b) is int else _address(b)) - (a if type(a) is int else _address(a)) + moved

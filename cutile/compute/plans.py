@@ -206,6 +206,8 @@ class Plan:
                                       and any(a.is_tensor for a in args[i].arrays()))
         self._tells = bool(self._written or self._written_through)
         del self._positions, self._slots, self._captured, self.storage
+        if self.device is None and not (self._used or self._tells):
+            self.for_c = (self._on_host,), b"", {}, 1, None
 
     def check_stream(self, stream: Any) -> None:
         """TypeError for what is no stream."""
@@ -237,6 +239,13 @@ class Plan:
         with Scratch(self.device, self.nbytes, stream) as pointer:
             roots.append(pointer)
             self._run(args, roots, stream)
+
+    @told_to_users
+    def _on_host(self, roots: list, stream: Any) -> Any:
+        """The steps in host memory, as C code calls them; NotImplemented if it is left to `run_once`."""
+        if stream is not None or settings.get("SANITIZE"):
+            return NotImplemented
+        return self._run_steps(0, [*roots, 0], 0, None)
 
     @told_to_users
     def go_on(self, done: int, roots: list, stream: Any, own: bool) -> None:

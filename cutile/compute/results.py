@@ -30,7 +30,7 @@ class Result(NamedTuple):
     loops   whether it has a loop, or reads an array, and so cannot stand in ct.reduce or ct.scan
     kernel  IR of a kernel that applies it
     single  the name of the op of the language that it is, of two items one of _COMMUTATIVE, of one item one of _UNARY;
-            "" if it is none
+            "" if it is none, or may be another one at the next call
     picks   "maximum" or "minimum" if it compares two numbers and gives the larger or smaller one; "" if it does not.
             NaN, and equal numbers that differ, may come out otherwise than of that op
     """
@@ -84,11 +84,16 @@ def _result(op: Operator, operands: tuple[ValueType, ...], function: Callable) -
     numbers = tuple(tuple(TileType(d, (2,)) for d in t.dtypes) for t in operands)
     kernel = type_kernel(probe, [numbers, *(h.type for h in op.hidden)], op.hidden).kernel
     loops = any(isinstance(n, For | While) for n in walk(kernel.body) if not isinstance(n, Op))
-    region = next((n.region for n in walk(kernel.body) if isinstance(n, Op) and n.region is not None), None)
-    single, picks = ("", "") if region is None else (_single(region), extreme(region))
+    region = elementwise_region(kernel)
+    single, picks = ("", "") if region is None or op.watched else (_single(region), extreme(region))
     if picks and all(info(p.type.dtype).integral for p in region.params):
         single = picks
     return Result(seen[0], loops or bool(op.hidden), kernel, single, picks)
+
+
+def elementwise_region(kernel: Kernel) -> Region | None:
+    """The operator in the IR of a kernel that applies it; None if it stands there without a region, as tile code."""
+    return next((n.region for n in walk(kernel.body) if isinstance(n, Op) and n.region is not None), None)
 
 
 _COMMUTATIVE = ("add", "mul", "minimum", "maximum", "bitwise_and", "bitwise_or", "bitwise_xor")

@@ -32,7 +32,7 @@ class Role(NamedTuple):
     wrap  the operand that an argument stands for, with the same roots in its slots. It raises the error that names the
           argument
     writes  the argument is written to
-    in_c    what C code reads in the same way, without `read`: some of ARRAY, INT and NONE
+    in_c    what C code reads in the same way, without `read`: some of ARRAY, WRITTEN, INT and NONE
     """
 
     read: Callable[[Any, list, list], None]
@@ -41,7 +41,7 @@ class Role(NamedTuple):
     in_c: int = 0
 
 
-ARRAY, INT, NONE = 1, 2, 4  # arrays in GPU memory, ints, None; as runtime/_launcher.h numbers them
+ARRAY, INT, NONE, WRITTEN = 1, 2, 4, 8  # arrays, ints, None, arrays that are written; as runtime/_launcher.h has them
 
 
 def read_roles(how: bytes, readers: tuple[Callable, ...], first: Any, args: tuple) -> tuple[tuple, list]:
@@ -202,7 +202,7 @@ def _initial_or_array(value: Any, name: str) -> Initial | FromMemory | None:
 
 
 INPUT = Role(_read_array, as_input, in_c=ARRAY)
-OUTPUT = Role(_read_output, as_output, True, ARRAY)
+OUTPUT = Role(_read_output, as_output, True, ARRAY | WRITTEN)
 OPERATOR = Role(_read_operator, capturing)
 COUNT = Role(_read_count, _count, in_c=INT)
 INITIAL = Role(_read_number, initial_value, in_c=NONE)  # a number or struct of the host, or None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from cutile._support import float_mode
@@ -116,12 +115,12 @@ class Call:
     __slots__ = ("_args", "_function")
 
     def __init__(self, plan: Plan, function: Callable, template: tuple):
-        self._function, self._args = function, [_maker(plan, x) for x in template]
+        self._function, self._args = function, _maker(plan, template)
 
     def run(self, roots: list, alignment: int, stream: Any) -> None:
         if (TINY * MORE == 0.0 or TINY * LESS != 0.0) and not float_mode.usual():
             return float_mode.run(self.run, roots, alignment, stream)
-        return self._function(*[make(roots) for make in self._args])
+        return self._function(*self._args(roots))
 
 
 class Either:
@@ -139,18 +138,25 @@ class Either:
 
 
 def _maker(plan: Plan, x: Any) -> Callable[[list], Any]:
-    """A function of a call's roots that makes what a template stands for."""
-    if isinstance(x, Part) and x.whole and plan.device is None:
-        return itemgetter(x.root)
+    """A function of a call's roots that makes what a template stands for: one expression, since each call of a function
+    costs a call of an algorithm more than the sum of a few numbers.
+    """
+    names: dict[str, Any] = {}
+    return eval(f"lambda roots: {_expression(plan, x, names)}", names)
+
+
+def _expression(plan: Plan, x: Any, names: dict[str, Any]) -> str:
+    """The expression that makes it of `roots`. `names` gets what it names."""
+    if type(x) is tuple:
+        return f"({''.join(f'{_expression(plan, y, names)}, ' for y in x)})"
+    if isinstance(x, FromRoot) or isinstance(x, Part) and x.whole and plan.device is None:
+        return f"roots[{x.root}]"
+    name = f"x{len(names)}"
     if isinstance(x, Part):
-        take, part = x.piece.on_host if plan.device is None else x.piece.on_gpu, x.root
-        return lambda roots: take(roots[part])
-    if isinstance(x, FromRoot):
-        return itemgetter(x.root)
-    if type(x) is tuple and x:
-        makers = [_maker(plan, y) for y in x]
-        return lambda roots: tuple([make(roots) for make in makers])
-    return lambda roots: x
+        names[name] = x.piece.on_host if plan.device is None else x.piece.on_gpu
+        return f"{name}(roots[{x.root}])"
+    names[name] = x
+    return name
 
 
 def _leaves(args: Sequence[Any], specs: Any) -> Iterator[Any]:

@@ -18,8 +18,7 @@ from cutile.compute.value_types import storage
 
 TILE = 1024  # items of a block
 TILES = {1: 2048, 8: 512}  # where the longest items have so many bytes, or 8 and more
-HOST_TILES = (1 << 18, 1 << 13, TILE)  # in host memory, where few large tiles take less time
-HOST_BYTES = 1 << 20  # one tile of so many items of a byte; of longer ones, what is computed stays in a cache
+HOST_TILES = (1 << 17, 1 << 13, TILE)  # in host memory, where what a few large tiles compute stays in a cache
 
 
 def _kernel(ins: tuple[IteratorBase, ...], out: IteratorBase, op: Operator, wide: bool) -> Any:
@@ -57,10 +56,10 @@ class _Transform(Algorithm):
         *inputs, out, f, n = operands
         if n == 0:
             return
-        ufunc = host_transform.ufunc_of(inputs, out, f) if plan.on_host else None
-        if ufunc is None:
+        call = host_transform.call_of(inputs, out, f) if plan.on_host else None
+        if call is None:
             return self._launches(plan, inputs, out, f, n)
-        plan.either(host_transform.calling(ufunc), [it.state(n) for it in (*inputs, out)],
+        plan.either(host_transform.calling(call), [it.state(n) for it in (*inputs, out)],
                     lambda: self._launches(plan, inputs, out, f, n))
 
     def _launches(self, plan: Plan, inputs: Sequence[IteratorBase], out: IteratorBase, f: Operator, n: int) -> None:
@@ -68,7 +67,7 @@ class _Transform(Algorithm):
         kernel = kernels_for(("transform", *(i.kind for i in inputs), out.kind, f.key, wide), _kernel, tuple(inputs),
                              out, f, wide)
         states = tuple(i.state(n) for i in inputs), out.state(n)
-        whole_tiles = _host_tiles(inputs, out) if plan.on_host else ()
+        whole_tiles = HOST_TILES if plan.on_host else ()
         last = TILE if plan.on_host else TILES.get(min(_longest(inputs, out), 8), TILE)
         for blocks, first, size, whole in _parts(n, whole_tiles, last):
             plan.launch(blocks, kernel, *states, n, first, size, whole, first == 0)
@@ -77,10 +76,6 @@ class _Transform(Algorithm):
 def _longest(inputs: Sequence[IteratorBase], out: IteratorBase) -> int:
     """The bytes of the longest item of an operand."""
     return max(storage(it.value_type).itemsize for it in (*inputs, out))
-
-
-def _host_tiles(inputs: Sequence[IteratorBase], out: IteratorBase) -> tuple[int, ...]:
-    return ((HOST_BYTES,) if _longest(inputs, out) == 1 else ()) + HOST_TILES
 
 
 def _parts(n: int, sizes: tuple[int, ...], last: int) -> Iterator[tuple[int, int, int, bool]]:

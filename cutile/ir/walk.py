@@ -177,9 +177,17 @@ def only_op(region: Region) -> Op | None:
     """The op that is all that a region does, functions that it calls included, if it yields the op's results. Its
     operands are parameters of the region, or come from outside.
     """
+    found, values = only_ops(region)
+    return found[0] if len(found) == 1 and values == list(found[0].results) else None
+
+
+def only_ops(region: Region) -> tuple[list[Op], list[Value] | None]:
+    """The ops of a region that does nothing else, functions that it calls included, and what it yields. None in place
+    of that if it has other nodes; some of its ops may be missing then.
+    """
     found: list[Op] = []
     values = _only_ops(region, found, {})
-    return found[0] if len(found) == 1 and values == list(found[0].results) else None
+    return found, values
 
 
 def _only_ops(region: Region, found: list[Op], same: dict[Value, Value], calls: int = 16) -> list[Value] | None:

@@ -3,7 +3,7 @@
 
 #include "_launcher.h"
 
-static PyObject *prepared_type, *n_for_c, *n_used, *n_large_enough;
+static PyObject *prepared_type, *n_for_c, *n_used, *n_large_enough, *n_dtype, *n_shape, *n_strides, *host;
 
 /* ---------------------------------------------------------------- arguments */
 
@@ -37,11 +37,43 @@ static int role_of_array(PyObject *kinds, PyObject *o, PyObject *key, PyObject *
     return elsewhere == NULL ? -1 : NO;
 }
 
+/* The address of an array in CPU memory, perhaps of a writable one only. NO, perhaps with an error, for others */
+static int address_on_host(PyObject *o, int writable, int64_t *out)
+{
+    Py_buffer b;
+    if (PyObject_GetBuffer(o, &b, PyBUF_STRIDED_RO) < 0)
+        return NO;
+    int ok = !writable || !b.readonly;
+    *out = (int64_t)(intptr_t)b.buf;
+    PyBuffer_Release(&b);
+    return ok;
+}
+
+/* The same of a NumPy array with one axis, which is its root; a key gets "host", dtype, shape and strides. */
+static int role_on_host(PyObject *o, int writable, PyObject *key, PyObject *roots)
+{
+    int64_t address;
+    PyObject *shape = PyObject_GetAttr(o, n_shape), *dtype = NULL, *strides = NULL;
+    int found = shape != NULL && PyTuple_Size(shape) == 1 && (!writable || address_on_host(o, YES, &address));
+    if (found && (dtype = PyObject_GetAttr(o, n_dtype)) != NULL && (strides = PyObject_GetAttr(o, n_strides)) != NULL
+        && (!taken_append(key, PyTuple_Pack(4, host, dtype, shape, strides)) || PyList_Append(roots, o) < 0))
+        found = -1;
+    Py_XDECREF(strides);
+    Py_XDECREF(dtype);
+    Py_XDECREF(shape);
+    if (found == -1)
+        return -1;
+    PyObject *elsewhere = not_here();
+    Py_XDECREF(elsewhere);
+    return elsewhere == NULL ? -1 : found && strides != NULL;
+}
+
 static int read_role(PyObject *kinds, char how, PyObject *reader, PyObject *o, PyObject *key, PyObject *roots)
 {
     if ((how & MAY_BE_NONE && o == Py_None) || (how & MAY_BE_INT && PyLong_CheckExact(o)))
         return PyList_Append(key, o) == 0;
-    int found = how & MAY_BE_ARRAY ? role_of_array(kinds, o, key, roots) : NO;
+    int found = !(how & MAY_BE_ARRAY) ? NO : (PyObject *)Py_TYPE(o) == ndarray
+        ? role_on_host(o, how & IS_WRITTEN, key, roots) : role_of_array(kinds, o, key, roots);
     if (found != NO)
         return found == YES;
     PyObject *none = PyObject_CallFunctionObjArgs(reader, o, key, roots, NULL);
@@ -93,9 +125,13 @@ typedef struct { int64_t one, other, alike, moved, low, high, step, item, last; 
 static int address_at(PyObject *roots, int64_t i, int64_t *out)
 {
     PyObject *root = item_at(roots, (Py_ssize_t)i);
-    *out = root == NULL ? -1 : PyLong_AsLongLong(root);
+    int ok = root != NULL;
+    if (ok && (PyObject *)Py_TYPE(root) == ndarray)
+        ok = address_on_host(root, NO, out);
+    else
+        *out = ok ? PyLong_AsLongLong(root) : -1;
     Py_XDECREF(root);
-    return *out >= 0;
+    return ok && *out >= 0;
 }
 
 /* Whether no pair of lines shares memory. */
@@ -123,6 +159,13 @@ static int are_apart(PyObject *pairs, PyObject *roots)
     return YES;
 }
 
+PyObject *apart(PyObject *self, PyObject *const *a, Py_ssize_t n)
+{
+    if (n != 2 || !PyBytes_CheckExact(a[0]) || !PyList_CheckExact(a[1]))
+        return PyErr_Format(PyExc_TypeError, "apart() takes bytes and a list of roots");
+    return are_apart(a[0], a[1]) ? Py_NewRef(Py_True) : not_kept();
+}
+
 /* YES, NO where the step is left to Python, or -1 for the error of one that is called. */
 static int run_step(PyObject *step, PyObject *roots, PyObject *stream)
 {
@@ -133,9 +176,9 @@ static int run_step(PyObject *step, PyObject *roots, PyObject *stream)
         return prepared != NULL && (PyObject *)Py_TYPE(prepared) == prepared_type
             && prepared_on_device(prepared, stream, roots, PyTuple_GetItem(step, 1)) == 0;
     }
-    PyObject *none = PyObject_CallFunctionObjArgs(step, roots, stream, NULL);
-    Py_XDECREF(none);
-    return none == NULL ? -1 : YES;
+    PyObject *answer = PyObject_CallFunctionObjArgs(step, roots, stream, NULL);
+    Py_XDECREF(answer);
+    return answer == NULL ? -1 : answer == Py_NotImplemented ? NO : YES;
 }
 
 typedef int (*Allocate)(uint64_t *, size_t, void *);
@@ -276,6 +319,10 @@ int start_algorithms(PyObject *prepared)
 {
     prepared_type = Py_XNewRef(prepared);
     return (n_for_c = PyUnicode_InternFromString("for_c")) != NULL
+        && (n_dtype = PyUnicode_InternFromString("dtype")) != NULL
+        && (n_shape = PyUnicode_InternFromString("shape")) != NULL
+        && (n_strides = PyUnicode_InternFromString("strides")) != NULL
+        && (host = PyUnicode_InternFromString("host")) != NULL
         && (n_used = PyUnicode_InternFromString("used")) != NULL
         && (n_large_enough = PyUnicode_InternFromString("large_enough")) != NULL;
 }

@@ -5,7 +5,7 @@
 
 #include "_launcher.h"
 
-static PyObject *ndarray;        /* of NumPy */
+PyObject *ndarray;        /* of NumPy */
 static PyObject *n_dtype, *n_copy, *n_run;
 static PyTypeObject *memory_type;
 

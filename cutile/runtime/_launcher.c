@@ -409,9 +409,11 @@ static PyMethodDef methods[] = {
     {"read_roles", (PyCFunction)(void (*)(void))read_roles, METH_FASTCALL,
      "read_roles(kinds, how, readers, first, arguments) -> (key, roots) of a call of an algorithm (compute/roles.py).\n"
      "kinds: how arrays are read, by class: TORCH_SHIM, CUPY_FIELDS, or what `lender` gave; and numbers of dtypes\n"
-     "of CuPy;  how: for each argument what is read here, of MAY_BE_ARRAY (an array in GPU memory), MAY_BE_INT and\n"
-     "MAY_BE_NONE;  readers: what reads all else, given argument, key and roots;  first: the first item of the key.\n"
+     "of CuPy;  how: for each argument what is read here, of MAY_BE_ARRAY (an array in GPU memory, or a NumPy array\n"
+     "with one axis), IS_WRITTEN (a writable one), MAY_BE_INT and MAY_BE_NONE;  readers: what reads all else, given argument, key and roots;  first: the first item of the key.\n"
      "What a reader raises is raised"},
+    {"apart", (PyCFunction)(void (*)(void))apart, METH_FASTCALL,
+     "apart(pairs, roots) -> whether no pair of lines of memory shares any (compute/overlaps.py)"},
     {"run_steps", (PyCFunction)(void (*)(void))run_steps, METH_FASTCALL,
      "run_steps(steps, roots, stream, memory, streams) -> how many of the first steps of a plan ran\n"
      "(compute/plans.py); the next one is left to Python. steps: each bytes, pairs of lines of memory that are to be\n"
@@ -446,7 +448,7 @@ PyMODINIT_FUNC PyInit__launcher(void)
         {"CUPY", CUPY}, {"CUPY_FIELDS", CUPY_FIELDS}, {"NUMPY", NUMPY}, {"FIXED", FIXED},
         {"BITS64", BITS64}, {"BITS32", BITS32}, {"FLOAT32", FLOAT32}, {"PARAMETERS", PARAMETERS},
         {"CHOICES", CHOICES}, {"MAY_BE_ARRAY", MAY_BE_ARRAY}, {"MAY_BE_INT", MAY_BE_INT},
-        {"MAY_BE_NONE", MAY_BE_NONE}};
+        {"MAY_BE_NONE", MAY_BE_NONE}, {"IS_WRITTEN", IS_WRITTEN}};
     if ((n_requires_grad = PyUnicode_InternFromString("requires_grad")) == NULL || !start_arguments())
         return NULL;
     PyObject *m = PyModule_Create(&module), *cache = PyType_FromSpec(&cache_spec);

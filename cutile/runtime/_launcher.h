@@ -91,7 +91,8 @@ static inline int identity(Reading *r, PyObject *o)
     return part(r, (uintptr_t)o) && (r->kept == NULL || PyList_Append(r->kept, o) == 0);
 }
 
-enum { MAY_BE_ARRAY = 1, MAY_BE_INT = 2, MAY_BE_NONE = 4 }; /* what C code reads of an argument of an algorithm */
+/* what C code reads of an argument of an algorithm: an array, which may be written, an int, None */
+enum { MAY_BE_ARRAY = 1, MAY_BE_INT = 2, MAY_BE_NONE = 4, IS_WRITTEN = 8 };
 
 enum { DLPACK_CUDA = 2 };
 typedef int (*DeviceStream)(int32_t, int32_t, void **); /* the current stream of a device, as DLPack declares it */
@@ -178,6 +179,7 @@ int prepared_on_device(PyObject *prepared, PyObject *stream, PyObject *roots, Py
 
 PyObject *array_on_gpu(PyObject *self, PyObject *const *a, Py_ssize_t n);
 PyObject *read_roles(PyObject *self, PyObject *const *a, Py_ssize_t n);
+PyObject *apart(PyObject *self, PyObject *const *a, Py_ssize_t n);
 PyObject *run_steps(PyObject *self, PyObject *const *a, Py_ssize_t n);
 PyObject *call_algorithm(PyObject *self, PyObject *const *a, Py_ssize_t n);
 int start_algorithms(PyObject *prepared);
@@ -235,6 +237,7 @@ int add_entries(PyObject *module, PyObject *cache);
 int add_callables(PyObject *module);
 
 /* _host_launch.c */
+extern PyObject *ndarray; /* the class of NumPy */
 int read_numpy(Reading *r, PyObject *a);
 PyObject *host_arguments(PyObject *record, const Reading *r);
 PyObject *launch_on_host(PyObject *record, PyObject *arguments);

@@ -30,7 +30,7 @@ def extension() -> Any:
         from cutile.runtime import _launcher
     except ImportError:
         return None
-    return _launcher if hasattr(_launcher, "call_algorithm") else None
+    return _launcher if hasattr(_launcher, "apart") else None
 
 
 def chosen() -> Any:

@@ -13,10 +13,13 @@ from cutile.compute.value_types import value_type
 from tests.compute.checks import forget_plans
 
 DTYPES = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
-ONE = [OpKind.NEGATE, OpKind.BIT_NOT, lambda v: -v]
+ONE = [OpKind.NEGATE, OpKind.BIT_NOT, lambda v: -v, lambda v: v & 7, lambda v: v + 1, lambda v: 100 - v,
+       lambda v: v - v, lambda v: v << 3, lambda v: v >> 7, lambda v: 3 * v, lambda v: max(v, 5)]
 TWO = [OpKind.PLUS, OpKind.MULTIPLIES, OpKind.MINIMUM, OpKind.MAXIMUM, OpKind.BIT_AND, OpKind.BIT_OR, OpKind.BIT_XOR,
-       lambda a, b: b + a, lambda a, b: a if a > b else b]
-OTHERS = [OpKind.MINUS, lambda a, b: a + b + 1, lambda a, b: a + a, lambda a, b: b]  # which kernels compute
+       OpKind.MINUS, lambda a, b: b + a, lambda a, b: b - a, lambda a, b: a + a, lambda a, b: 7 ^ b,
+       lambda a, b: a if a > b else b]
+OTHERS = [lambda a, b: a + b + 1, lambda a, b: b, lambda a, b: 5, lambda a, b: a << b, lambda a, b: a << 64,
+          lambda a, b: 3 >> a, lambda a, b: a > b]  # which kernels compute
 
 
 @pytest.fixture
@@ -34,6 +37,14 @@ def integers(dtype: str, n: int) -> tuple[np.ndarray, np.ndarray]:
     a, b = (rng.integers(info.min, info.max, n, dtype, endpoint=True) for _ in range(2))
     a[:2], b[:2] = info.min, (info.min, info.max)
     return a, b
+
+
+def test_absolute_values_wrap(ran):
+    x, out = np.array([-128, -127, 0, 127], np.int8), np.zeros(4, np.int8)
+    compute.unary_transform(x, out, abs, 4)
+    assert out.tolist() == [-128, 127, 0, 127] and not ran
+    compute.unary_transform(x.view(np.uint8), out.view(np.uint8), abs, 4)
+    assert out.tolist() == x.tolist() and ran  # no op at all
 
 
 def call(op, a, b, out, n):

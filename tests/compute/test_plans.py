@@ -95,6 +95,25 @@ def test_a_captured_object_that_changes():
         assert o.tolist() == [k * scale for k in range(5)]
 
 
+def test_an_operator_that_becomes_another_op():
+    """In host memory ops alone run by calls of NumPy; which op it is may change."""
+    settings, x = types.SimpleNamespace(add=True), np.array([2, 3, 4], np.int32)
+
+    def combined(a, b):
+        if ct.static_eval(settings.add):
+            return a + b
+        return a * b
+    for settings.add in (True, False, True):
+        f = np.add if settings.add else np.multiply
+        total, both, sums, few = (np.zeros(k, np.int32) for k in (1, 3, 3, 1))
+        compute.reduce_into(x, total, 3, combined)
+        compute.binary_transform(x, x, both, combined, 3)
+        compute.inclusive_scan(x, sums, combined, None, 3)
+        compute.segmented_reduce(x, few, 1, np.zeros(1, int), np.full(1, 3), combined, np.int32(2))
+        assert (total[0], both.tolist(), sums.tolist()) == (f.reduce(x), f(x, x).tolist(), f.accumulate(x).tolist())
+        assert few[0] == f(f.reduce(x), 2)
+
+
 def test_threads_share_an_object():
     n, wrong = 5000, []
     scan = compute.make_inclusive_scan(np.zeros(n, np.int64), np.zeros(n, np.int64), OpKind.PLUS, np.int64(0))

@@ -2,6 +2,7 @@
 
 import ctypes
 import random
+import struct
 import sys
 import types
 
@@ -338,13 +339,50 @@ def test_arguments_of_algorithms(c):
     for how, arg, part, root in ((every, t, signature, [address]), (every, None, None, []), (every, 5, 5, []),
                                  (c.MAY_BE_INT, large, large, []), (c.MAY_BE_ARRAY | c.MAY_BE_NONE, None, None, [])):
         assert c.read_roles({Tensor: lender}, bytes([how]), (read,), "first", (arg,)) == (("first", part), root)
-    for how, arg in ((every, True), (every, negated), (every, numpy), (every, 2.0), (0, t), (c.MAY_BE_ARRAY, None),
+    for how, arg in ((every, True), (every, negated), (every, numpy.reshape(3, 1)), (every, numpy.tolist()),
+                     (every, 2.0), (0, t), (c.MAY_BE_ARRAY, None),
                      (c.MAY_BE_ARRAY, 5), (c.MAY_BE_NONE, 5), (c.MAY_BE_INT, None)):
         key, roots = c.read_roles({Tensor: lender}, bytes([how]), (read,), "first", (arg,))
         assert key[1][1] is arg and roots == ["by Python"]
     assert c.read_roles({}, bytes([every]), (read,), "first", (t,))[1] == ["by Python"]
     two = c.read_roles({Tensor: lender}, bytes([every, 0, every]), (read,) * 3, "first", (t, "x", 3))
     assert two == (("first", signature, ("by Python", "x"), 3), [address, "by Python"]) and kept
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float64", "complex64", "bfloat16", [("a", "i4"), ("b", "f2")], "M8[s]"])
+def test_numpy_arrays_of_algorithms(c, dtype):
+    """Those with one axis are read as their own reader reads them, if they are written only where they may be."""
+    class Other(np.ndarray):
+        pass
+
+    def read(value, key, roots):
+        raise LookupError
+    a = np.zeros(12, dtype)
+    locked, there = a[::-2], bytes([c.MAY_BE_ARRAY])
+    locked.flags.writeable = False
+    for x in (a, a[3:3], a[1:], a[::2], locked):
+        key, roots = c.read_roles({}, there, (read,), "first", (x,))
+        assert key == ("first", ("host", x.dtype, x.shape, x.strides)) and len(roots) == 1 and roots[0] is x
+        if x is not locked and np.dtype(dtype).kind in "ifc":
+            assert c.read_roles({}, bytes([c.MAY_BE_ARRAY | c.IS_WRITTEN]), (read,), 1, (x,))[1][0] is x
+    for how, x in ((c.MAY_BE_ARRAY | c.IS_WRITTEN, locked), (c.MAY_BE_ARRAY, a.view(Other)), (c.IS_WRITTEN, a),
+                   (c.MAY_BE_ARRAY, a.reshape(3, 4)), (c.MAY_BE_ARRAY, a[0].reshape(()) if dtype == "int8" else 5)):
+        with pytest.raises(LookupError):
+            c.read_roles({}, bytes([how]), (read,), "first", (x,))
+
+
+def test_whether_lines_are_apart(c):
+    """The same of addresses and of arrays that begin there; what has no address is left to Python."""
+    a, b = np.zeros(100, np.int8), np.zeros(100, np.int8)
+    apart, alike = (struct.pack("9q", 0, 1, same, 0, -10, 10, 0, 1, -1) for same in (0, 1))
+    for right, pairs, x, y in ((True, apart, a, b), (True, apart, a, a[10:]), (True, apart, a[10:], a),
+                               (False, apart, a, a[9:]), (False, apart, a, a), (True, alike, a, a),
+                               (False, alike, a, a[1:]), (False, apart, a[9:][::-1], a[::-1])):
+        at = [v.__array_interface__["data"][0] for v in (x, y)]
+        assert c.apart(pairs, [x, y]) == c.apart(pairs, at) == c.apart(pairs, [x, at[1]]) == right
+    assert not c.apart(apart, [a, 2.0]) and not c.apart(apart, [a]) and c.apart(b"", [])
+    with pytest.raises(TypeError, match="apart"):
+        c.apart(apart, (a, b))
 
 
 def test_what_a_reader_of_an_argument_raises(c):
