@@ -90,11 +90,14 @@ def _row(values: Iterable) -> tuple | np.ndarray:
 
 def _elements(o: Operation, t: ty.View, promised: tuple[bool, ...]):
     """A function of a tensor and an index: the addresses of a tile's elements and which lie in the tensor, None for
-    all. Indices are unsigned."""
+    all. Indices are unsigned. The assembler checks nothing along dimensions of a constant size that tiles divide.
+    """
     rank, sparse = len(t.tile_shape), getattr(t, "sparse_dim", None)
     line = [np.arange(n, dtype=np.int64) for n in t.tile_shape]
     steps, dims = _steps(t), _dim_map(t)
     index = [v.type.element for v in o.operands[[x.name for x in o.spec.operands].index("index")]]
+    sizes = [t.tensor_view.shape[d] for d in dims]
+    unchecked = [s is not None and s % n == 0 for s, n in zip(sizes, t.tile_shape, strict=True)]
 
     def elements(tensor: Tensor, given) -> tuple[np.ndarray, np.ndarray | None]:
         offsets, inside = [], []
@@ -107,6 +110,7 @@ def _elements(o: Operation, t: ty.View, promised: tuple[bool, ...]):
             ok = place < size
             if not ok.all():
                 require(not promised[k], f"leaves the tensor along dimension {k}, though inbounds says otherwise", o)
+                require(not unchecked[k], f"leaves the tensor along dimension {k}, whose size is a constant", o)
                 inside.append((k, ok))
                 place = np.where(ok, place, 0)
             offsets.append(place * tensor.strides[dims[k]])

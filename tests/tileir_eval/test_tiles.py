@@ -351,6 +351,23 @@ def test_stores_through_views():
     assert a.tolist() == [[0, 0, 1], [0, 0, 3], [1, 2, 0]]
 
 
+@pytest.mark.parametrize("size, checked", [(5, True), (6, False)])
+def test_constant_sizes(size, checked):
+    """The assembler takes for granted that tiles begin inside where they divide a constant size."""
+    kind = ty.TensorView(f32, (size,), (1,))
+
+    def second(b, out, base):
+        view = b.op("make_partition_view", [b.tensor_view(base, kind, [], [])], result=ty.PartitionView((2,), kind))
+        store(b, out, b.op("load_view_tko", [view, [b.constant(tile(i32), 3)]])[0])
+
+    args = [tile(ptr(f32))] * 2, [Pointer(np.zeros(2, np.float32)), Pointer(np.zeros(size, np.float32))]
+    if checked:
+        run(second, *args)
+        return
+    with pytest.raises(EvaluationError, match="leaves the tensor along dimension 0, whose size is a constant"):
+        run(second, *args)
+
+
 def test_promises_about_bounds():
     def inbounds(*promise):
         return lambda b, view, at: b.op("load_view_tko", [view, at], inbounds=promise)[0]

@@ -183,14 +183,15 @@ def wide_dim(b: Builder, a: Array, d: Dim) -> Value:
 def tensor_view(b: Builder, a: Array) -> Value:
     """The tensor view of an array. Tile IR reads sizes and strides as unsigned, hence `wide`.
 
-    The type of a view has no constants below 1, so these are passed as values, negative ones modulo 2**64.
+    Sizes are passed as values, known ones too: where tiles divide a size that is a constant of the view's type, the
+    assembler checks no bounds (docs/assembler-bugs.md, 13). The type has no strides below 1 either, so these are passed
+    as values, negative ones modulo 2**64.
     """
-    shape = tuple(d if isinstance(d, int) and d > 0 else None for d in a.sizes)
     strides = tuple(d if isinstance(d, int) and 0 < d < FAR else None for d in a.strides)
 
-    def values(dims: Sequence[Dim], constants: Sequence[int | None]) -> list[Value]:
-        return [wide_dim(b, a, d) if a.wide else dim_value(b, d, a.index)
-                for d, c in zip(dims, constants, strict=True) if c is None]
+    def value(d: Dim) -> Value:
+        return wide_dim(b, a, d) if a.wide else dim_value(b, d, a.index)
 
-    return b.tensor_view(a.base, ty.TensorView(ty.in_memory(a.type.dtype), shape, strides), values(a.sizes, shape),
-                         values(a.strides, strides))
+    view = ty.TensorView(ty.in_memory(a.type.dtype), (None,) * len(a.sizes), strides)
+    return b.tensor_view(a.base, view, [value(d) for d in a.sizes],
+                         [value(d) for d, known in zip(a.strides, strides, strict=True) if known is None])
