@@ -38,13 +38,15 @@ def enter(c: Context, s: Scope, items: Sequence[ast.withitem], body: list[ast.st
 
 
 def _manager(c: Context, s: Scope, item: ast.withitem) -> Manager | None:
-    """The context manager of a with statement; for anything else an error, and None."""
+    """The context manager of a with statement; for anything else an error, poison for what it binds, and None."""
     term = expr.evaluate(c, s, item.context_expr)
     where = s.span(item.context_expr)
     if not isinstance(term, Manager):
         if not is_poisoned(term):
             c.report(TileTypeError("`with` needs a call of a function decorated with @contextlib.contextmanager, not "
                                    f"{phrase(term)}"), where)
+        if item.optional_vars is not None:
+            assign(c, s, item.optional_vars, POISON, where)
         return None
     if term.used:
         c.report(

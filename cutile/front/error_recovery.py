@@ -17,7 +17,7 @@ _LEAVING = (ast.Return, ast.Break, ast.Continue)
 
 def expression(c: Context, s: Scope, node: ast.expr) -> Term:
     """Skip a refused expression."""
-    _assign(c, s, node)
+    poison(c, s, node)
     if isinstance(node, ast.Yield | ast.YieldFrom):  # so the function is a generator: its result becomes poison
         s.returns.append(ReturnPoint(POISON, c.region, Return((), c.span), c.span))
     return POISON
@@ -27,7 +27,7 @@ def statement(c: Context, s: Scope, node: ast.stmt) -> bool:
     """Skip a refused statement. Returns False after a raise. Typing stops if the statement may leave a loop."""
     if any(isinstance(n, _LEAVING) for n in ast.walk(node)):
         raise StopCompiling
-    _assign(c, s, node)
+    poison(c, s, node)
     return not isinstance(node, ast.Raise)
 
 
@@ -37,7 +37,8 @@ def declare(s: Scope, assigned: frozenset[str]) -> None:
     s.unknown |= assigned
 
 
-def _assign(c: Context, s: Scope, node: ast.AST) -> None:
+def poison(c: Context, s: Scope, node: ast.AST) -> None:
+    """Give poison to all names that a part with an error assigns."""
     for name in names(node):
         s.vars[name] = Var(POISON, c.span)
 

@@ -33,6 +33,7 @@ def statements(c: Context, s: Scope, body: Iterable[ast.stmt]) -> bool:
                 falls = error_recovery.statement(c, s, node) if skipped else STATEMENTS[type(node)](c, s, node)
             except TileError as e:
                 c.report(e)
+                error_recovery.poison(c, s, node)
             _mark(c, node, start)
             if not falls:
                 return False
