@@ -18,13 +18,14 @@ _OF_GLOBALS = (builtins.globals, builtins.eval, builtins.exec)
 _OF_OBJECTS = (builtins.getattr, builtins.hasattr, builtins.vars, builtins.dir, operator.attrgetter,
                operator.methodcaller, inspect.getattr_static, inspect.getmembers)
 ATTRIBUTES = frozenset({"__dict__", "__getattribute__"})
-_BY_ID = {id(f): f for f in (*_OF_GLOBALS, *_OF_OBJECTS)}
+_OF_MODULES = (builtins, operator, inspect)  # code that holds one of these may use any of these functions
+_BY_ID = {id(f): f for f in (*_OF_GLOBALS, *_OF_OBJECTS, *_OF_MODULES)}
 _LAZY = frozenset({"__annotations__", "__annotations_cache__", "__annotate__", "__annotate_func__", "__doc__",
                    "__signature__"})  # Python and tools make these when they are first read
 
 
 def looks_up(obj: Any) -> bool:
-    """Whether code with this function, or an object of this class, looks up names that it computes."""
+    """Whether code with this function or module, or an object of this class, may look up names that it computes."""
     return id(obj) in _BY_ID or type(obj) in (operator.attrgetter, operator.methodcaller)
 
 
@@ -62,8 +63,8 @@ def _second_is_text(rest: Iterable[dis.Instruction]) -> bool:
 
 
 def looks_up_globals(obj: Any) -> bool:
-    """Whether a function that calls this one may look up globals by names that it computes."""
-    return any(obj is f for f in _OF_GLOBALS)
+    """Whether a function that names this one, or this module, may look up globals by names that it computes."""
+    return any(obj is f for f in (*_OF_GLOBALS, builtins))
 
 
 def is_special(name: str) -> bool:
