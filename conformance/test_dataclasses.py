@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, launch, run
-from conformance.harness.tile_code import LENGTH, body, module, rejects, result, takes
+from conformance.harness.tile_code import LENGTH, Counter, body, module, rejects, result, takes
 from conformance.harness.type_probes import constant_is, static
 
 frozen = dataclasses.dataclass(frozen=True)
@@ -336,6 +336,27 @@ class Checked:
 def test_post_init():
     takes(lambda: Checked(1))
     rejects("TileStaticAssertionError", lambda: Checked(0), match="size must be positive")
+
+
+@clause("DC-3.post_init", "SPEC-1.same")
+def test_a_post_init_that_a_class_gets_later():
+    """As in Python: the __init__ that @dataclass made does not call it, and nothing is compiled anew."""
+    @frozen
+    class Plain:
+        x: object
+
+    counter = Counter()
+    hit = counter.hit
+
+    @ct.kernel
+    def k(n, out):
+        ct.static_eval(hit())
+        ct.store(out, 0, Plain(n).x)
+
+    assert run(k, 3, np.zeros(1, np.int32)).tolist() == [3]
+    Plain.__post_init__ = lambda self: ct.static_assert(False, "run by mistake")
+    assert run(k, 4, np.zeros(1, np.int32)).tolist() == [4] and counter.count == 1
+    assert run(k, 2.5, np.zeros(1, np.float32)).tolist() == [2.5] and counter.count == 2
 
 
 @dataclasses.dataclass(frozen=True, order=True)

@@ -161,10 +161,9 @@ class Context(Builder):
                 self.dependencies.add(s.globals, name, MISSING)
         return obj
 
-    def special_method(self, cls: type, name: str, absent: bool = True) -> Any:
+    def special_method(self, cls: type, name: str) -> Any:
         found = next((vars(k)[name] for k in cls.__mro__ if name in vars(k)), MISSING)
-        if absent or found is not MISSING:
-            self.dependencies.add(cls, name, found)
+        self.dependencies.add(cls, name, found)
         return None if found is MISSING else found
 
     def reach(self, obj: Any) -> None:

@@ -38,7 +38,9 @@ def make(c: Context, cls: type, args, kwargs) -> Term:
         raise TileTypeError(f"{name}(): {e}") from None
     record = Record(cls, {f.name: bound.arguments[f.name] if f.name in bound.arguments else _default(c, f)
                           for f in fields})
-    if (post := c.special_method(cls, "__post_init__", absent=False)) is not None:
+    # The generated __init__ calls __post_init__ if the class had one when it was decorated.
+    if "__post_init__" in cls.__init__.__code__.co_names and (
+            post := c.special_method(cls, "__post_init__")) is not None:
         c.call(Static(post), (record,))
     return record
 

@@ -49,9 +49,9 @@ class Builder:
         """The term that a call of a term gives, as in tile code. Only the front end's builder can do that."""
         raise NotImplementedError("this builder knows no Python")
 
-    def special_method(self, cls: type, name: str, absent: bool = True) -> Any:
-        """The special method that instances of a class use, or None; from now on the program depends on it, and with
-        `absent` on there being none. No code of the metaclass runs. Only the front end's builder can do that.
+    def special_method(self, cls: type, name: str) -> Any:
+        """The special method that instances of a class use, or None; from now on the program depends on it, or on
+        there being none. No code of the metaclass runs. Only the front end's builder can do that.
         """
         raise NotImplementedError("this builder knows no Python")
 

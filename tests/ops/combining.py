@@ -21,7 +21,7 @@ class Calling(Builder):
             return apply(self, func.obj, *args)
         return term(func.obj(self, *args))
 
-    def special_method(self, cls, name, absent=True):
+    def special_method(self, cls, name):
         return getattr(cls, name, None)
 
     def reach(self, obj):
