@@ -16,7 +16,7 @@ from cutile.dtypes import DType
 from cutile.front.context import Context
 from cutile.ir.nodes import Node, Op, Value
 from cutile.ir.terms import Const, Leaf, PySlice, Static, Term, Tuple, number_key
-from cutile.ops._op import HOST, OpDef
+from cutile.ops._op import OpDef
 from cutile.spans import Span
 from cutile.types import LeafType
 
@@ -109,14 +109,16 @@ def _describe(terms: Iterable[Term], key: list[Hashable], values: list[Value]) -
 
 
 def _recipe(found: Applied) -> Recipe | None:
-    """What is copied of an application. None if it cannot be copied."""
+    """What is copied of an application. None if it cannot be copied, as that of an op without a result: what such ops
+    print may depend on more than their terms.
+    """
     if not found.copies:
         return None
     found.copies = False
     numbers = {v: i for i, v in enumerate(found.values)}
     nodes = []
     for n in found.appended:
-        if type(n) is not Op or n.region is not None or n.op.effect == HOST or n.span is not found.span \
+        if type(n) is not Op or n.region is not None or n.span is not found.span \
                 or not numbers.keys() >= {*n.operands}:
             return None
         nodes.append((n.op, tuple([numbers[v] for v in n.operands]), n.attrs, tuple([v.type for v in n.results]),
