@@ -181,6 +181,37 @@ def test_managers_in_variables():
     rejects("TileTypeError", twice, 1)
 
 
+@clause("CM-3.once", "CM-3.stored")
+@pytest.mark.parametrize("first, second", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("made", ["before", "on both paths", "on one"])
+def test_managers_that_a_path_has_used(made, first, second):
+    """A manager that is used on some path is used up after the paths have met."""
+    make = {"before": ("x = m(n)", "pass", "pass"), "on both paths": ("pass", "x = m(n)", "x = m(n + 1)"),
+            "on one": ("x = m(n + 1)", "x = m(n)", "pass")}[made]
+    before, *sides = make
+    used = [f"{side}\n    with x as y:\n        z = y" if use else side for side, use in zip(sides, (first, second))]
+    f = module(f"""
+import contextlib
+@contextlib.contextmanager
+def m(x):
+    yield x
+
+def f(n):
+    {before}
+    if n > 0:
+        {used[0].replace(chr(10), chr(10) + "    ")}
+    else:
+        {used[1].replace(chr(10), chr(10) + "    ")}
+    with x as y:
+        return y * 10
+""")["f"]
+    if first or second:
+        rejects("TileTypeError", f, 1)
+    else:
+        want = {"before": (3, -3), "on both paths": (3, -2), "on one": (3, -2)}[made]
+        assert (result(f, 3), result(f, -3)) == (want[0] * 10, want[1] * 10)
+
+
 class ByClass:
     def __enter__(self):
         return 1

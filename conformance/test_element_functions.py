@@ -278,6 +278,27 @@ def test_casts():
     same_bits(applied(f, F, out=np.float32), (np.trunc(F * 3) + F.astype(np.float16)).astype(np.float32))
 
 
+@clause("ELT-11.cast", "ELT-4.literal", "FN-6.int", "FN-6.float")
+def test_casts_of_constants():
+    """They are numbers without a dtype, as in all tile code."""
+    def f(x):
+        whole = x + int(2.75), x - int(-2.75), x * int(True), x + int(ct.int8(3)), x + int(ct.float64(7.5))
+        real = x + float(3), x - float(True), x * float(-0.5)
+        for y in ct.static_iter(whole):
+            ct.static_assert(y.dtype == ct.int32)
+        for y in ct.static_iter(real):
+            ct.static_assert(y.dtype == ct.float32)
+        return whole[0] * 1000 + whole[1] * 100 + whole[2] * 10 + whole[3] + whole[4] + int(real[0] + real[1] - real[2])
+
+    x = X.astype(np.int64)
+    real = (x + 3) + (x - 1) + x / 2
+    want = (x + 2) * 1000 + (x + 2) * 100 + x * 10 + x + 3 + x + 7 + np.trunc(real)
+    same_bits(applied(f, X), want.astype(np.int32))
+    for g in (lambda v: int((1, 2)), lambda v: float((v,)), lambda v: int(None), lambda v: float(np),
+              lambda v: int(abs), lambda v: float(None), lambda v: int(v, 2), lambda v: float("x")):
+        refuses("TileTypeError", kernel_of(g), X, X)
+
+
 @clause("ELT-13.extremes")
 def test_extremes():
     agrees(lambda x, y: max(x, y, 3) - min(x, y), X, Y)

@@ -439,6 +439,39 @@ def test_functions_of_libraries(f):
     rejects("UnsupportedCallError", f)
 
 
+@clause("FN-6.library", "ERR-3")
+@pytest.mark.parametrize("f", [
+    lambda x: np.iterable(x), lambda x: np.isscalar(x), lambda x: np.issubdtype(x, x), lambda x: np.fromfunction(x, x),
+    lambda x: np.mean(x), lambda x: np.linalg.norm(x), lambda x: np.broadcast_shapes(x), lambda x: np.vectorize(x),
+    lambda x: functools.wraps(x), lambda x: functools.update_wrapper(x, x), lambda x: functools.lru_cache(x),
+    lambda x: functools.reduce(x, x), lambda x: functools.partial(x), lambda x: dataclasses.fields(x),
+    lambda x: dataclasses.is_dataclass(x), lambda x: dataclasses.dataclass(x), lambda x: dataclasses.astuple(x),
+    lambda x: ct.launch(None, (1,), some_kernel, (x,)), lambda x: ct.kernel(x), lambda x: ct.function(x)])
+def test_functions_of_libraries_for_the_host(f):
+    """They are not looked into, whatever they are made of: the call itself is refused."""
+    e = rejects("UnsupportedCallError", f, 1)
+    assert e.loc.function == "<lambda>"
+
+
+@clause("FN-6.library")
+def test_functions_of_torch():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    for f in (lambda x: torch.is_tensor(x), lambda x: torch.broadcast_shapes(x), lambda x: torch.add(x, x)):
+        assert rejects("UnsupportedCallError", f, 1).loc.function == "<lambda>"
+
+
+@clause("EX-5.read", "FN-7.constant")
+def test_modules_of_the_api():
+    """Those that belong to it can be named in tile code."""
+    def f(n):
+        same = ct.compilation
+        return n + (1 if same.CallingConvention is not None else 2)
+
+    assert result(f, 3) == 4
+    rejects("TileTypeError", lambda n: ct.compilation.nothing, 1)
+    rejects("TileTypeError", lambda n: ct.nothing, 1)
+
+
 @clause("FN-6.bool", "FN-6.int", "FN-6.float", "FN-6.str", "FN-6.tuple")
 def test_builtins_without_arguments():
     assert static(lambda: (bool(), int(), float(), str(), tuple())) == (False, 0, 0.0, "", ())

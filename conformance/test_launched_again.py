@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import dataclasses
 import importlib.machinery
 import io
 import logging
@@ -465,6 +466,65 @@ def test_no_code_of_objects_runs():
         before = calls.count
         assert [stored(space["kern"]) for _ in range(3)] == [1] * 3
         assert calls.count == before, expression
+
+
+@clause("SPEC-1.same", "CONST-4.variable")
+@pytest.mark.parametrize("expression", [
+    "Plain.descriptor", "Loud.number", "Loud.shown", "frozen.descriptor", "Frozen.descriptor", "Frozen.number",
+    "lazy.number",
+    "frozen.number", "frozen.x"])
+def test_no_code_of_objects_runs_for_tile_code(expression):
+    """Not when it is launched again."""
+    calls = Counter()
+
+    class Meta(type):
+        def __getattr__(cls, name):
+            calls.hit()
+            return 1
+
+        @property
+        def shown(cls):
+            calls.hit()
+            return 1
+
+    class Descriptor:
+        def __get__(self, instance, owner):
+            calls.hit()
+            return 1
+
+    class Plain:
+        descriptor = Descriptor()
+
+    class Loud(metaclass=Meta):
+        number = 1
+
+    class Lazy(type(sys)):
+        def __getattr__(self, name):
+            calls.hit()
+            return 1
+
+    @dataclasses.dataclass(frozen=True)
+    class Frozen:
+        x: int
+        number = 1
+
+    Frozen.descriptor = Descriptor()
+    lazy = Lazy("lazy_module")
+    lazy.number = 1
+    names = {"Plain": Plain, "Loud": Loud, "Frozen": Frozen, "frozen": Frozen(1), "lazy": lazy}
+    space = module(f"""
+        @ct.kernel
+        def kern(out):
+            ct.store(out, 0, {expression})
+    """, **names)
+    try:
+        assert stored(space["kern"]) == 1
+    except ct.TileTypeError:  # what would run code need not be readable
+        return
+    stored(space["kern"])
+    before = calls.count
+    assert [stored(space["kern"]) for _ in range(3)] == [1] * 3
+    assert calls.count == before
 
 
 # ------------------------------------------------------------------ several kernels

@@ -318,6 +318,46 @@ def test_code_that_was_compiled_apart_from_its_file():
     assert result(f, 4) == [14, 8, 21]
 
 
+@clause("FN-2.source", "FN-5.method")
+def test_methods_of_inner_classes_that_were_compiled_apart():
+    """The class alone, on its lines, so that what was a variable around it is a global."""
+    text = """
+        def outer():
+            k = 3
+            class A:
+                def f(self, n):
+                    return self.__x * n + k
+            return A
+    """
+    path = inspect.getsourcefile(module(text)["outer"])
+    lines = linecache.getlines(path)
+    apart = {"k": 5}
+    exec(compile("\n" * 3 + textwrap.dedent("".join(lines[3:6])), path, "exec"), apart)
+    f, held = apart["A"].f, dataclasses.make_dataclass("A", ["_A__x"], frozen=True)(7)
+    assert result(lambda n: f(held, n), 4) == 33
+
+
+@clause("ST-7.async", "ERR-12.line", "ERR-12.function")
+def test_the_place_of_functions_that_are_async():
+    """A kernel, and what one calls, is refused where it stands, and has all other errors too."""
+    space = module("""
+        async def helper(n):
+            return n
+
+        @ct.kernel
+        async def kern(n):
+            return 1
+
+        @ct.kernel
+        def calls(n):
+            helper(n)
+    """)
+    e = refuses("TileSyntaxError", space["kern"], 1)
+    assert e.loc.line in (5, 6) and e.loc.function == "kern"
+    e = refuses("TileSyntaxError", space["calls"], 1)
+    assert e.loc.line == 2 and e.loc.function == "helper" and "helper(n)" in str(e)
+
+
 @clause("FN-2.source")
 def test_sources_that_are_not_those_of_the_code(tmp_path):
     """A file that has another text than its functions came from is no source of them."""
@@ -333,8 +373,22 @@ def test_sources_that_are_not_those_of_the_code(tmp_path):
                            ("f", "def f(n):\n    return n, 0.0\n", "def f(n):\n    return n, -0.0\n"),
                            ("f", "def f(n):\n    def g(): return 1\n    return g()\n",
                             "def f(n):\n    def g(): return 2\n    return g()\n"),
+                           ("f", "def f(n): return n + A\n", "def f(n): return n + B\n"),
+                           ("f", "def f(n): return ct.exp(n)\n", "def f(n): return ct.exp2(n)\n"),
+                           ("f", "def f(n): return abs(n)\n", "def f(n): return bool(n)\n"),
+                           ("f", "def f(n): return max(x=n)\n", "def f(n): return max(y=n)\n"),
+                           ("f", "def f(n):\n    a = n\n    return a\n", "def f(n):\n    b = n\n    return b\n"),
+                           ("f", "def f(n): return (lambda: A)() + n\n", "def f(n): return (lambda: B)() + n\n"),
+                           ("f", "f = (lambda a, b: lambda n: n + a)(1, 2)\n",
+                           "f = (lambda a, b: lambda n: n + b)(1, 2)\n"),
+                           ("f", "def f(n):\n    def g(): return n\n    return 1\n",
+                            "def f(n):\n    def h(): return n\n    return 1\n"),
+                           ("f", "def f(n): return n, 1\n", "def f(n): return n, True\n"),
+                           ("f", "def f(n): return 'a'\n", "def f(n): return 'b'\n"),
+                           ("f", "def f(n): return n, (1, 2)\n", "def f(n): return n, (1, 3)\n"),
+                           ("f", "def f(n): return n in (1, 2)\n", "def f(n): return n in (1, 3)\n"),
                            ("f", "def f(n): return n\n", "def f(n) return n\n")):
-        space = {}
+        space = {"A": 1, "B": 2, "ct": ct}
         exec(compile(was, str(path), "exec"), space)
         path.write_text(now)
         linecache.checkcache(str(path))

@@ -1,5 +1,6 @@
 """print, printf and formatted strings: the text, character by character."""
 
+import enum
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +36,27 @@ def text(written):
         return written(k)
 
     return see
+
+
+class Color(enum.Enum):
+    RED = 1
+
+
+def rename(text):
+    Color.__str__ = Color.__repr__ = lambda self: text
+
+
+@clause("PRINT-2.enum", "SEVAL-2.python")
+def test_texts_that_static_code_changes(text):
+    """Between prints of one member: each is as it is at its place."""
+    def f():
+        for name in ct.static_iter(("one", "two", "two", "three")):
+            ct.static_eval(rename(name))
+            print(Color.RED, 1)
+            print(Color.RED, 1)
+            print((Color.RED,))
+
+    assert text(f) == "".join(f"{name} 1\n{name} 1\n({name},)\n" for name in ("one", "two", "two", "three"))
 
 
 @dataclass(frozen=True)

@@ -414,6 +414,10 @@ CHANGES = {  # what nothing reads, or what is equal afterwards
     "a class that gets a method that nothing names": "Base.method_of_none = lambda self: 8",
     "a name of a module that nothing reads": "inner.unread = 8",
     "a cached property that nothing names": "Own.cached = functools.cached_property(lambda self: 8)",
+    "a property that nothing names": "Own.shown = property(lambda self: 8)",
+    "a staticmethod that nothing names": "Own.static = staticmethod(lambda: 8)",
+    "a classmethod that nothing names": "Own.of_class = classmethod(lambda cls: 8)",
+    "a class that gets what nothing names": "Base.of_none = property(); Base.static_of_none = staticmethod(len)",
     "equal bools": "flags[:] = [1 == 1, 1 == 2]",
     "equal numbers and texts": "items[:] = "
                                "[float('2.5'), ''.join(['te', 'xt']), (float('1.5'), int('9' * 9)), bytes([9] * 9)]",
@@ -564,6 +568,31 @@ def test_objects_of_libraries():
     calls.clear()
     assert [stored(k) for _ in range(3)] == [6] * 3
     assert calls == [5]
+
+
+@clause("CONST-4.contents", "SEVAL-2.python")
+@pytest.mark.parametrize("member", [
+    "def member(self): return next(held)", "@property\n    def member(self): return next(held)",
+    "@staticmethod\n    def member(): return next(held)", "@classmethod\n    def member(cls): return next(held)",
+    "@functools.cached_property\n    def member(self): return next(held)", "member = lambda self: next(held)"])
+def test_members_that_no_code_names(member):
+    """What they read does not count, even if it could not be compared."""
+    lines = f"""
+import functools
+
+class Own:
+    number = 3
+    {member}
+
+own = Own()
+""" + KERNEL
+    for expression in ("own.number", "Own.number", "(lambda: own.number)()", "getattr(own, 'number')"):
+        space = module(lines.format(expression), held=iter([1]), hit=int)
+        assert stored(space["kern"]) == 3
+    if "property" not in member:
+        space = module(lines.format("Own.member and 3"), held=iter([1]), hit=int)
+        with pytest.raises(ct.TileStaticEvalError):
+            stored(space["kern"])
 
 
 def re_pattern():

@@ -212,7 +212,7 @@ def test_statements_that_are_refused(error, lines):
     rejects(error, body(lines), 1)
 
 
-@clause("ST-13.array")
+@clause("ST-13.array", "ST-13.other")
 def test_loops_over_arrays():
     @ct.kernel
     def k(x):
@@ -220,6 +220,34 @@ def test_loops_over_arrays():
             pass
 
     refuses("TileTypeError", k, np.zeros(4, np.int32))
+    refuses("TileTypeError", k, [np.zeros(4, np.int32)] * 2)
+    refuses("TileTypeError", k, (np.zeros(4, np.int32),) * 2)
+    refuses("TileTypeError", k, 3)
+
+
+@clause("ST-13.other")
+@pytest.mark.parametrize("what", [
+    "None", "'ab'", "f'{n}'", "ct", "ct.int32", "ct.exp", "abs", "range", "lambda: 1", "f", "dataclasses", "Cell",
+    "Cell(n)", "Cell", "m(n)", "n > 0", "1.5", "t", "t.shape", "slice(1, n, 2)", "more", "rest", "ct.Tile", "t.reshape",
+    "ct.RoundingMode.RN", "a.tiled_view((2,))", "a.get_raw_memory()", "a.shape"])
+def test_what_no_loop_runs_over(what):
+    f = module(f"""
+        def f(n, a):
+            return g(n, a, n, n, c=n)
+
+        def g(n, a, *rest, **more):
+            t = ct.zeros((2,), ct.int8)
+            for i in {what}:
+                n = n + i
+            return n
+    """, Cell=Cell, m=noted, dataclasses=dataclasses)["f"]
+
+    @ct.kernel
+    def k(n, a):
+        f(n, a)
+
+    e = refuses("TileTypeError", k, 1, np.zeros(4, np.int32))
+    assert e.loc.line == 7 and e.loc.function == "g"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,7 @@
 is recorded of it.
 
 A mutant is killed if bytecode, positions or messages of a program change: what `tests.digests` records, for one target
-of each kind. Nothing runs, so this judge is the cheapest.
+of each kind, and of errors of the front end all that they show. Nothing runs, so this judge is the cheapest.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Program:
         try:
             launch = self.typed()
         except Exception as e:
-            yield said(e)
+            yield _whole(e)
             return
         yield _text(launch)
         if group != "front":
@@ -120,6 +120,11 @@ def _tried(launch: Launch, target: str | None, version: Any) -> str:
         except Exception as e:
             what = said(e)
     return "; ".join([what, *(str(w.message) for w in caught)])
+
+
+def _whole(e: BaseException) -> str:
+    """All that an error shows: each message of the kernel, its place, its notes and its help."""
+    return f"{type(e).__name__}: {re.sub(r'0x[0-9a-f]+', '', str(e))}"
 
 
 def _text(launch: Launch) -> str:
