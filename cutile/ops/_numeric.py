@@ -204,25 +204,27 @@ def _minus(n: int, dtype: np.dtype):
     return np.array(-n, np.int64).astype(dtype)[()]
 
 
-def shift_left(x, y) -> np.ndarray:
+def shift_left(x, y, out=None) -> np.ndarray:
     """x << y. The amount is read as unsigned; amounts of the width or more give 0 [BIT-3, D-53]."""
     x = np.asarray(x)
     amount, beyond = _amount(x, y)
-    r = np.left_shift(x, amount)
+    r = np.left_shift(x, amount, out=out)
     return r if beyond is None else np.where(beyond, x.dtype.type(0), r)
 
 
-def shift_right(x, y) -> np.ndarray:
+def shift_right(x, y, out=None) -> np.ndarray:
     """x >> y, arithmetic for signed. Amounts of the width or more leave only copies of the sign, or 0 [BIT-3, D-53]."""
     x = np.asarray(x)
     amount, beyond = _amount(x, y)
-    r = np.right_shift(x, amount)
+    r = np.right_shift(x, amount, out=out)
     return r if beyond is None or x.dtype.kind == "i" else np.where(beyond, x.dtype.type(0), r)
 
 
 def _amount(x: np.ndarray, y) -> tuple[np.ndarray, np.ndarray | None]:
     """The shift amounts in the dtype of `x`, at most width - 1, and a mask of those ≥ width, None if there are none."""
-    width = 8 * x.dtype.itemsize
+    width, y = 8 * x.dtype.itemsize, np.asarray(y)
+    if y.size > 1 and not any(y.strides) and np.broadcast_shapes(x.shape, y.shape) == x.shape:
+        y = y[(0,) * y.ndim]  # one amount, as of a constant, is looked at once
     # Of a 64-bit amount only the low 32 bits are looked at.
     u = np.asarray(y).astype(np.dtype(f"u{min(x.dtype.itemsize, 4)}"))
     beyond = u >= width

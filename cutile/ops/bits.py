@@ -157,22 +157,22 @@ def bitwise_not(x, /, *, out=None):
 
 @op(shift_rule, short="left", loose=_loose_lshift, exact=True, tileir="shli",
     freedom=any_("amounts of the width or more, or negative"))
-def bitwise_lshift(x, y, /):
+def bitwise_lshift(x, y, /, *, out=None):
     """Shift to the left: `x << y`.
 
     [BIT-3.left]  bits shifted out are lost
     [BIT-3.left.wide.measured]  as measured, amounts of the width or more give 0
     """
-    return _numeric.shift_left(x, y)
+    return _numeric.shift_left(x, y, out)
 
 
 @op(shift_rule, short="right", loose=operator.rshift, exact=True, tileir="shri",
     freedom=any_("amounts of the width or more, or negative"))
-def bitwise_rshift(x, y, /):
+def bitwise_rshift(x, y, /, *, out=None):
     """Shift to the right: `x >> y`.
 
     [BIT-3.right.signed]  signed integers fill with the sign
     [BIT-3.right.unsigned]  unsigned integers fill with zeros
     [BIT-3.right.wide.measured]  as measured, amounts of the width or more give 0, or -1 for negative integers
     """
-    return _numeric.shift_right(x, y)
+    return _numeric.shift_right(x, y, out)

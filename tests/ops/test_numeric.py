@@ -246,6 +246,20 @@ def test_shifts(dtype):
         assert got.tolist() == want
 
 
+@pytest.mark.parametrize("dtype", INTS, ids=str)
+def test_shifts_by_one_amount(dtype):
+    """An amount that stands everywhere, in arrays that give more or fewer axes than what is shifted, and into one."""
+    x, amounts = pairs(dtype)[0], (0, 1, dtype.bitwidth - 1, dtype.bitwidth, dtype.bitwidth + 1)
+    for shift, amount in ((f, np.array(k, x.dtype)) for f in (N.shift_left, N.shift_right) for k in amounts):
+        want = shift(x, np.full(x.shape, amount))
+        for where in (x.shape, (2, *x.shape)):
+            got = shift(x, np.broadcast_to(amount, where))
+            assert got.dtype == x.dtype and got.shape == where and (got == want).all()
+        got = shift(np.stack((x, x)), np.broadcast_to(amount, x.shape), out := np.empty((2, *x.shape), x.dtype))
+        assert got.tolist() == [want.tolist()] * 2 and (got is out or amount.item() not in amounts[:3])
+        assert shift(x[:1], np.broadcast_to(amount, x.shape)).tolist() == [want[0]] * len(x)
+
+
 @pytest.mark.parametrize("dtype", [int8, uint8, int32, int64, uint64], ids=str)
 def test_int_pow(dtype):
     x, y = pairs(dtype)
