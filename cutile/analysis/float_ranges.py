@@ -86,7 +86,7 @@ def _within(r: Range, widest: Range) -> Range:
 
 
 def _same(f: FloatRanges, n: Op) -> Range:
-    return f.of(n.operands[0])
+    return f.of(n.operand)
 
 
 def _union(f: FloatRanges, n: Op) -> Range:
@@ -136,7 +136,7 @@ def _fma(f: FloatRanges, n: Op) -> Range:
 def _quotient(f: FloatRanges, n: Op) -> Range:
     """By a constant; by anything else a quotient may be of any size."""
     x, y = map(f.of, n.operands)
-    widest, c = of_dtype(n.results[0].type.dtype), constant_of(f.source, n.operands[1])
+    widest, c = of_dtype(n.result.type.dtype), constant_of(f.source, n.operands[1])
     if not c or not numbers.isfinite(c):
         return replace(widest, negative=x.negative or y.negative)
     e = numbers.frexp(c)[1]
@@ -146,69 +146,69 @@ def _quotient(f: FloatRanges, n: Op) -> Range:
 
 def _total(f: FloatRanges, n: Op) -> Range:
     """Rounding at most doubles the smaller operand of each addition; over a tree that is the number of terms again."""
-    x, terms = f.of(n.operands[0]), n.operands[0].type.shape[n.attrs["axis"]]
+    x, terms = f.of(n.operand), n.operand.type.shape[n.attrs["axis"]]
     return replace(x, high=x.high + 2 * terms.bit_length() + 1, least=_of_one(f, n) if x.least is None else x.least)
 
 
 def _cast(f: FloatRanges, n: Op) -> Range:
     """To a float. A cast to a narrower one may round up to the next power of two."""
-    x = f.of(n.operands[0])
+    x = f.of(n.operand)
     return replace(x, high=x.high + 1)
 
 
 def _magnitude(f: FloatRanges, n: Op) -> Range:
-    return replace(f.of(n.operands[0]), negative=False)
+    return replace(f.of(n.operand), negative=False)
 
 
 def _opposite(f: FloatRanges, n: Op) -> Range:
-    return replace(f.of(n.operands[0]), negative=True, least=None)
+    return replace(f.of(n.operand), negative=True, least=None)
 
 
 def _root(f: FloatRanges, n: Op) -> Range:
-    x = f.of(n.operands[0])
-    return Range(of_dtype(n.results[0].type.dtype).low, x.high // 2 + 2, x.infinite, False,
+    x = f.of(n.operand)
+    return Range(of_dtype(n.result.type.dtype).low, x.high // 2 + 2, x.infinite, False,
                  None if x.least is None else x.least // 2)
 
 
 def _power(f: FloatRanges, n: Op) -> Range:
     """A power of e or 2. If no exponent is positive, none is above 1 by more than its error."""
-    widest = replace(of_dtype(n.results[0].type.dtype), negative=False)
+    widest = replace(of_dtype(n.result.type.dtype), negative=False)
     return widest if _below_largest(f, n) is None else replace(widest, high=1, infinite=False)
 
 
 def _below_largest(f: FloatRanges, n: Op) -> int | None:
     """The axis for which the operand is x - max(x, axis), perhaps times a positive constant; None if it is not that."""
-    d = f.source.get(n.operands[0])
+    d = f.source.get(n.operand)
     if isinstance(d, Op) and d.op is arithmetic.mul and is_plain(d):
-        scaled = [v for v, w in (d.operands, d.operands[::-1]) if f.of(w).least is not None
-                  and constant_of(f.source, w) is not None]
-        d = f.source.get(scaled[0]) if scaled else None
+        x, y = d.operands
+        d = next((f.source.get(v) for v, w in ((x, y), (y, x)) if f.of(w).least is not None
+                  and constant_of(f.source, w) is not None), None)
     if not isinstance(d, Op) or d.op is not arithmetic.sub or not is_plain(d):
         return None
     x, m = d.operands
     spread = f.source.get(m)
-    kept = f.source.get(spread.operands[0]) if isinstance(spread, Op) and spread.op is shape.broadcast_to else None
-    largest = f.source.get(kept.operands[0]) if isinstance(kept, Op) and kept.op is shape.reshape else None
+    kept = f.source.get(spread.operand) if isinstance(spread, Op) and spread.op is shape.broadcast_to else None
+    largest = f.source.get(kept.operand) if isinstance(kept, Op) and kept.op is shape.reshape else None
     if not isinstance(largest, Op) or largest.op is not reduce.max or not is_plain(largest):
         return None
-    if largest.operands[0] is not x:
+    if largest.operand is not x:
         return None
     axis = largest.attrs["axis"] % len(x.type.shape)
-    return axis if kept.results[0].type.shape == (*x.type.shape[:axis], 1, *x.type.shape[axis + 1:]) else None
+    return axis if kept.result.type.shape == (*x.type.shape[:axis], 1, *x.type.shape[axis + 1:]) else None
 
 
 def _of_one(f: FloatRanges, n: Op) -> int | None:
     """For the sum of powers of which one is 1 or all are NaN, an exponent that is safely below that of 1."""
-    p = f.source.get(n.operands[0])
+    p = f.source.get(n.operand)
     if not isinstance(p, Op) or p.op not in (math.exp, math.exp2) or not is_plain(p):
         return None
-    return -1 if _below_largest(f, p) == n.attrs["axis"] % len(n.operands[0].type.shape) else None
+    return -1 if _below_largest(f, p) == n.attrs["axis"] % len(n.operand.type.shape) else None
 
 
 def _constant(f: FloatRanges, n: Op) -> Range:
     value = n.attrs["value"]
     if not numbers.isfinite(value):
-        return replace(of_dtype(n.results[0].type.dtype), negative=not value > 0)
+        return replace(of_dtype(n.result.type.dtype), negative=not value > 0)
     if value == 0:
         return Range(0, 0, False, False)
     (top, bottom), high = float(value).as_integer_ratio(), numbers.frexp(value)[1]
@@ -232,7 +232,7 @@ def constant_of(source: Mapping[Value, Node], v: Value) -> Any:
     """The number that all elements of a tile are; None if that is not known."""
     n = source.get(v)
     while isinstance(n, Op) and n.op in (shape.broadcast_to, shape.reshape, create.full):
-        n = source.get(n.operands[0])
+        n = source.get(n.operand)
     return n.attrs["value"] if isinstance(n, Op) and n.op is create.constant else None
 
 
@@ -263,17 +263,17 @@ Implied = list[tuple[Value, int, bool]]
 
 
 def _of_same(f: FloatRanges, n: Op, high: int, number: bool) -> Implied:
-    return [(n.operands[0], high, number)]
+    return [(n.operand, high, number)]
 
 
 def _of_cast(f: FloatRanges, n: Op, high: int, number: bool) -> Implied:
     """A float of 8 or 4 bits may stand for one that is too large."""
-    return [] if info(n.results[0].type.dtype).restricted else [(n.operands[0], _not_rounded(n, high) + 1, number)]
+    return [] if info(n.result.type.dtype).restricted else [(n.operand, _not_rounded(n, high) + 1, number)]
 
 
 def _not_rounded(n: Op, high: int) -> int:
     """A bound of the exact result: a smaller one may have been rounded to zero."""
-    return max(high, of_dtype(n.results[0].type.dtype).low + 1)
+    return max(high, of_dtype(n.result.type.dtype).low + 1)
 
 
 def _of_extreme(f: FloatRanges, n: Op, high: int, number: bool) -> Implied:
@@ -322,7 +322,7 @@ def _of_quotient(f: FloatRanges, n: Op, high: int, number: bool) -> Implied:
 
 
 def _of_root(f: FloatRanges, n: Op, high: int, number: bool) -> Implied:
-    x = n.operands[0]
+    x = n.operand
     return [(x, 2 * high + 1, number)] if number or not f.of(x).negative else []
 
 

@@ -243,6 +243,6 @@ def _nonzero(kernel: Kernel) -> set[Value]:
     found: set[Value] = set()
     for n in walk(kernel.body):
         if isinstance(n, Op) and (n.op is create.constant and n.attrs["value"] != 0
-                                  or n.op is shape.broadcast_to and n.operands[0] in found):
+                                  or n.op is shape.broadcast_to and n.operand in found):
             found.update(n.results)
     return found

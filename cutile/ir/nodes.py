@@ -62,6 +62,18 @@ class Op:
     layout: tuple[int | None, ...] | None = None
     region: Region | None = None
 
+    @property
+    def operand(self) -> Value:
+        """The operand of an op that has one."""
+        v, = self.operands
+        return v
+
+    @property
+    def result(self) -> Value:
+        """The result of an op that has one."""
+        v, = self.results
+        return v
+
 
 @structure(eq=False, slots=True)
 class If:

@@ -177,7 +177,7 @@ def _only_return(frame: Frame) -> Return | None:
 
 def _plan(kernel: Kernel) -> _Plan:
     plan = _Plan()
-    ops = [n for n in nodes_of(kernel) if type(n) is Op and n.op in _FUSING and n.results[0].type.dtype in FUSED]
+    ops = [n for n in nodes_of(kernel) if type(n) is Op and n.op in _FUSING and n.result.type.dtype in FUSED]
     adds = [n for n in ops if n.op is not arithmetic.mul]
     if not adds or len(adds) == len(ops):
         return plan
@@ -196,9 +196,9 @@ def _alike(mul: Op, add: Op) -> bool:
     def options(n: Op) -> tuple:
         return n.attrs.get("rounding_mode") or RoundingMode.RN, bool(n.attrs.get("flush_to_zero"))
 
-    t = add.results[0].type
+    t = add.result.type
     assert isinstance(t, TileType)
-    return mul.results[0].type == t and options(mul) == options(add)
+    return mul.result.type == t and options(mul) == options(add)
 
 
 def _visible_factor(plan: _Plan, v: Value, frames: list[Frame], uses: _Uses) -> Value:
@@ -217,8 +217,8 @@ def _visible_factor(plan: _Plan, v: Value, frames: list[Frame], uses: _Uses) -> 
 
 def _remove(plan: _Plan, mul: Op, uses: _Uses) -> None:
     """Remove a fused product, unless dead code uses it or a Bind shows it, inside a frame or as the result of one."""
-    aliases = uses.aliases[mul.results[0]]
-    if uses.count[mul.results[0]] == 1 and uses.bound.isdisjoint((*mul.results, *(v for _, v in aliases))):
+    aliases = uses.aliases[mul.result]
+    if uses.count[mul.result] == 1 and uses.bound.isdisjoint((mul.result, *(v for _, v in aliases))):
         plan.gone.add(mul)
         for frame, v in aliases:
             plan.frame_of[uses.straight[frame]] = frame

@@ -44,12 +44,12 @@ def _hoisted(n: For | While, source: dict[Value, Node], harmless: set[Value]) ->
 
 
 def _is_harmless(n: Op, source: dict[Value, Node], harmless: set[Value]) -> bool:
-    if n.op not in DIVISIONS or not info(n.results[0].type.dtype).integral or n.results[0] in harmless:
+    if n.op not in DIVISIONS or not info(n.result.type.dtype).integral or n.result in harmless:
         return True
     divisor, dtypes = source.get(n.operands[1]), []
     while isinstance(divisor, Op) and _only_rearranges(divisor):
-        dtypes.append(divisor.results[0].type.dtype)
-        divisor = source.get(divisor.operands[0])
+        dtypes.append(divisor.result.type.dtype)
+        divisor = source.get(divisor.operand)
     return isinstance(divisor, Op) and divisor.op is create.constant and _is_nonzero(divisor.attrs["value"], dtypes)
 
 

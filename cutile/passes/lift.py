@@ -200,7 +200,7 @@ class _Lifting:
         if n.op is debug.breakpoint:
             return
         if n.op is create.constant and n.attrs["value"] == 1:
-            self.ones.add(n.results[0])
+            self.ones.add(n.result)
         operands, layout = tuple(map(self.get, n.operands)), n.layout
         guarded = mask is not None and (n.op.effect in (READ, ATOMIC) or _harmless(n) is not None)
         shape = ()
@@ -351,7 +351,8 @@ class _Lifting:
                 live = self.both(live, self.tile(more))
             elif n.cond is not None:
                 last, _ = self.region(n.cond, live)
-                live = self.both(live, self.tile(self.get(last.operands[0])))
+                cond, = last.operands
+                live = self.both(live, self.tile(self.get(cond)))
             self.b.span = n.span
             leave = Region([Break(params, n.span)])
             self.b.append(If(self.any(live), Region([Yield((), n.span)]), leave, (), n.span))

@@ -40,7 +40,7 @@ def only_effect(kernel: Kernel) -> Op | None:
     order.
     """
     found = [n for n in walk(kernel.body) if isinstance(n, Op) and not _computes_or_loads(n)]
-    return found[0] if len(found) == 1 else None
+    return found.pop() if len(found) == 1 else None
 
 
 def _computes_or_loads(n: Op) -> bool:

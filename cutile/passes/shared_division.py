@@ -71,7 +71,7 @@ def shared_division(kernel: Kernel) -> Kernel:
 
 
 def _is_division(n: Op) -> bool:
-    t = n.results[0].type if n.op is arithmetic.truediv else None
+    t = n.result.type if n.op is arithmetic.truediv else None
     return isinstance(t, TileType) and info(t.dtype).floating and t.size >= SHARED and is_plain(n)
 
 
@@ -90,19 +90,20 @@ class _Divisions:
 
     def replacement(self, n: Op) -> Sequence[Node] | None:
         """The nodes that replace a division; None if it stays."""
-        e, s = n.operands[0], self._before_broadcast(n.operands[1])
+        e, s = n.operands
+        s = self._before_broadcast(s)
         c = constant_of(self.source, s)
         inverse = None if c is None else _inverse(c, e.type.dtype)
         if inverse is not None:
             return _by_inverse(n, inverse)
-        if e.type.dtype not in DOMAINS or n.results[0].type.size < SHARED * s.type.size:
+        if e.type.dtype not in DOMAINS or n.result.type.size < SHARED * s.type.size:
             return None
         domain, divisor, dividend = DOMAINS[e.type.dtype], self.ranges.of(s), self.ranges.of(e)
-        if domain.has_divisor(divisor) and self._has_dividend(domain, dividend, n.results[0]):
+        if domain.has_divisor(divisor) and self._has_dividend(domain, dividend, n.result):
             return _Replacement(n, s, domain, dividend.infinite).always(divisor.infinite)
         if s.type.size == 1 and self._comes_of_reduction(s):
             dividend = FloatRanges(self.source, implied(self.ranges, s, domain.divisor + 1)).of(e)
-            if self._has_dividend(domain, dividend, n.results[0]):
+            if self._has_dividend(domain, dividend, n.result):
                 return _Replacement(n, s, domain, dividend.infinite).checked()
         return None
 
@@ -121,7 +122,7 @@ class _Divisions:
         """The tile of which v is a broadcast, or v."""
         n = self.source.get(v)
         while isinstance(n, Op) and n.op is shape.broadcast_to:
-            v = n.operands[0]
+            v = n.operand
             n = self.source.get(v)
         return v
 
@@ -136,27 +137,27 @@ class _Divisions:
 
     def _loses(self, n: Op, high: int) -> bool:
         if n.op in (shape.reshape, shape.broadcast_to, shape.permute, arithmetic.negative):
-            return self._is_lost(n.results[0], high)
+            return self._is_lost(n.result, high)
         if n.op not in (convert.astype, arithmetic.mul, arithmetic.add, arithmetic.sub) or not is_plain(n):
             return False
-        dtype = n.results[0].type.dtype
+        dtype = n.result.type.dtype
         if n.op is convert.astype:
             return dtype in TO_ZERO or info(dtype).integral
         c = next((c for v in n.operands if (c := constant_of(self.source, v)) and math.isfinite(c)), None)
         if c is None:
             return False
         if n.op is arithmetic.mul:
-            return self._is_lost(n.results[0], high + math.frexp(c)[1])
+            return self._is_lost(n.result, high + math.frexp(c)[1])
         return abs(c) > 2.0**(high + info(dtype).format.mantissa + 4)  # less than a sixteenth of a unit of the constant
 
 
 def _by_inverse(n: Op, inverse: float) -> list[Node]:
     """The product that is the quotient by a power of two, for every dividend."""
-    b, t = Builder(n.span), n.results[0].type
-    factor = b.op1(create.constant, result=TileType(t.dtype), value=inverse)
+    b, t = Builder(n.span), n.result.type
+    (e, _), factor = n.operands, b.op1(create.constant, result=TileType(t.dtype), value=inverse)
     if t.shape:
         factor = b.op1(shape.broadcast_to, factor, result=t, shape=t.shape)
-    b.append(Op(arithmetic.mul, (n.operands[0], factor), dict(_PLAIN), n.results, n.span))
+    b.append(Op(arithmetic.mul, (e, factor), dict(_PLAIN), n.results, n.span))
     return b.region.nodes
 
 
@@ -166,8 +167,9 @@ class _Replacement(Builder):
     def __init__(self, division: Op, s: Value, domain: Domain, infinite: bool):
         super().__init__(division.span)
         self.division, self.domain, self.infinite = division, domain, infinite
-        self.type = TileType(domain.dtype, division.results[0].type.shape)
-        self.e, self.s = self._cast(division.operands[0], domain.dtype), self._cast(s, domain.dtype)
+        self.type = TileType(domain.dtype, division.result.type.shape)
+        e, _ = division.operands
+        self.e, self.s = self._cast(e, domain.dtype), self._cast(s, domain.dtype)
         self.r = self._make(arithmetic.truediv, self._constant(1.0, s.type.shape), self.s, **_PLAIN)
 
     def always(self, infinite_divisor: bool) -> list[Node]:
@@ -197,7 +199,7 @@ class _Replacement(Builder):
             lowest = self._constant(-info(self.domain.dtype).format.max, self.type.shape)
             m = self._make(arithmetic.maximum, m, lowest, **_PICK)
         q = self._make(arithmetic.fma, m, self._spread(self._make(arithmetic.negative, self.r)), p, **_PLAIN)
-        return self._cast(q, self.division.results[0].type.dtype)
+        return self._cast(q, self.division.result.type.dtype)
 
     def _in_domain(self) -> Value:
         s = self.s
@@ -208,8 +210,8 @@ class _Replacement(Builder):
         return self._make(bits.bitwise_and, self._make(compare.greater_equal, s, low, result=truth),
                           self._make(compare.less_equal, s, high, result=truth), result=truth)
 
-    def _make(self, op, *operands: Value, result: TileType | None = None, **attrs) -> Value:
-        return self.op1(op, *operands, result=result or operands[0].type, **attrs)
+    def _make(self, op, x: Value, *others: Value, result: TileType | None = None, **attrs) -> Value:
+        return self.op1(op, x, *others, result=result or x.type, **attrs)
 
     def _cast(self, v: Value, dtype: DType) -> Value:
         if v.type.dtype is dtype:

@@ -36,14 +36,14 @@ def short_reduction(kernel: Kernel) -> Kernel:
     if not settings.get("HINTS") or not any(map(_is_short, walk(kernel.body))):
         return kernel
     users = uses(kernel.body)
-    return rewrite(kernel, lambda old, n: _by_parts(n) if _is_short(n) and not _goes_back(old.results[0], users)
+    return rewrite(kernel, lambda old, n: _by_parts(n) if _is_short(n) and not _goes_back(old.result, users)
                    else None)
 
 
 def _is_short(n: Node) -> bool:
     if not isinstance(n, Op) or n.op not in STEPS:
         return False
-    dims, axis = n.operands[0].type.shape, n.attrs["axis"]
+    dims, axis = n.operand.type.shape, n.attrs["axis"]
     return dims[axis] in SHORT and prod(dims[axis:][1:]) not in APART
 
 
@@ -63,14 +63,14 @@ def _goes_back(v: Value, users: dict[Value, list[Node]]) -> bool:
 
 
 def _by_parts(n: Op) -> list[Node]:
-    b, x, step = Builder(n.span), n.operands[0], STEPS[n.op]
+    b, x, step = Builder(n.span), n.operand, STEPS[n.op]
     dims, axis = x.type.shape, n.attrs["axis"] % len(x.type.shape)
     options = {k: v for k, v in n.attrs.items() if k != "axis"}
     while dims[axis] > 1:
         dims = (*dims[:axis], dims[axis] // 2, *dims[axis + 1:])
         t = TileType(x.type.dtype, dims)
         x = b.op1(step, *(_half(b, x, axis, k, t) for k in (0, 1)), result=t, **options)
-    b.append(Op(shape.reshape, (x,), {"shape": n.results[0].type.shape}, n.results, n.span))
+    b.append(Op(shape.reshape, (x,), {"shape": n.result.type.shape}, n.results, n.span))
     return b.region.nodes
 
 

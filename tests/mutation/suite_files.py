@@ -29,7 +29,7 @@ OF_FRONT = {
 OF_PASSES = {
     "access": "load computed_indices slices", "affine": "guarded_tiles computed_indices computed_slices",
     "aliasing": "store ordering slices", "divisibility": "computed_slices slices pointers",
-    "float_ranges": "row_division quotient_limits", "guards": "guarded_tiles",
+    "float_ranges": "quotient_edges row_division quotient_limits", "guards": "guarded_tiles",
     "inside": "guarded_tiles computed_indices", "live": "fused_uses machine",
     "ranges": "computed_slices guarded_tiles computed_indices", "spin_wait": "ordering atomics",
     "tokens": "ordering computed_slices",
@@ -37,7 +37,7 @@ OF_PASSES = {
     "flatten_frames": "functions calls control_flow", "fma": "fused_uses machine calls arange",
     "licm": "loops repeated_expressions integer_arithmetic", "lift": "element_functions element_results atomics",
     "loop_split": "loops guarded_tiles", "relaxed_atomic": "atomics ordering",
-    "shared_division": "row_division quotient_limits", "short_reduction": "reductions reduce extremes",
+    "shared_division": "quotient_edges row_division quotient_limits", "short_reduction": "reductions reduce extremes",
     "structured_exits": "control_flow loops functions", "waiting_load": "ordering atomics",
 }
 
