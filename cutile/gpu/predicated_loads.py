@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cutile import settings
-from cutile.dtypes import bool_, info, int64
+from cutile.dtypes import DType, bool_, info, int64
 from cutile.gpu.facts import WORD, ArrayFacts, elements_of_a_word
 from cutile.gpu.tileir import types as ty
 from cutile.ir.build import Builder
@@ -62,7 +62,8 @@ def _is_better_gathered(n: Op, known: Mapping[Value, ArrayFacts]) -> bool:
 def _gathered(n: Op) -> list[Node]:
     """A load as a gather of the same elements."""
     b, array, dims = Builder(n.span), n.operands[0], n.attrs["shape"]
-    places = [_places(b, index, dims, k) for k, index in enumerate(n.operands[1:])]
+    indices = [_narrowed(b, index, array.type.index_dtype) for index in n.operands[1:]]
+    places = [_places(b, index, dims, k) for k, index in enumerate(indices)]
     padding = b.op1(create.constant, result=TileType(array.type.dtype), value=_number(n.attrs["padding_mode"], array))
     operands, layout = memory.gather.flatten((array, places, None, padding))
     attrs = {"check_bounds": True, "latency": n.attrs["latency"]}
@@ -74,6 +75,13 @@ def _number(mode: PaddingMode, array: Value) -> int | float:
     """The number that a mode stands for."""
     number = fill_of(mode, array.type.dtype)
     return float(number) if info(array.type.dtype).floating else int(number)
+
+
+def _narrowed(b: Builder, index: Value, dtype: DType) -> Value:
+    """The index of a tile as its array takes it: a wider one wraps [IDX-2]."""
+    if index.type.dtype.bitwidth <= dtype.bitwidth:
+        return index
+    return b.op1(convert.astype, index, result=TileType(dtype), rounding_mode=None)
 
 
 def _places(b: Builder, index: Value, dims: Sequence[int], k: int) -> Value:

@@ -77,6 +77,23 @@ def test_results_stay(dtype, mode):
         assert got[0] == got[1], (i, j)
 
 
+@pytest.mark.parametrize("of_array", [ct.int32, ct.int64])
+def test_wide_indices(of_array):
+    """An index of 64 bits wraps to the index dtype of its array."""
+    t, wide = ArrayType(ct.float32, 2, of_array), TileType(ct.int64)
+    before, after = passed(copy, t, t, wide, wide, *map(Embedded, (4, 32, Mode.ZERO)),
+                           known=(facts(), facts(), None, None))
+    assert reads(before) == ["load"] and reads(after) == ["gather"]
+    x = np.arange(1, 6 * 48 + 1, dtype=np.float32).reshape(6, 48)
+    for i, j in ((2**32, 2**32), (1 - 2**32, 2**33), (2**31, 1 - 2**40), (1, 2**32 + 1), (0, 2**32 - 1)):
+        got = []
+        for kernel in (before, after):
+            y = np.zeros((4, 32), np.float32)
+            interp.launch(kernel, (1, 1, 1), [x.copy(), y, np.int64(i), np.int64(j)])
+            got.append(y.tolist())
+        assert got[0] == got[1], (i, j)
+
+
 def test_words_lie_inside_or_outside_as_a_whole():
     assert copied(size=8) == copied(size=16) == copied(constant=3072) == ["gather"]
     assert copied(size=4) == copied(constant=50257) == ["load"]

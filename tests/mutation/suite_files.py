@@ -27,11 +27,13 @@ OF_FRONT = {
 }
 #: of `analysis` and `passes`, whose files have different names; short files first
 OF_PASSES = {
-    "access": "load computed_indices slices", "affine": "guarded_tiles computed_indices computed_slices",
+    "access": "load part_limits computed_indices slices",
+    "affine": "index_limits part_limits guarded_tiles computed_indices computed_slices",
     "aliasing": "store ordering slices", "divisibility": "computed_slices slices pointers",
-    "float_ranges": "quotient_edges row_division quotient_limits", "guards": "guarded_tiles",
-    "inside": "guarded_tiles computed_indices", "live": "fused_uses machine",
-    "ranges": "computed_slices guarded_tiles computed_indices", "spin_wait": "ordering atomics",
+    "float_ranges": "quotient_edges row_division quotient_limits", "guards": "guarded_limits guarded_tiles",
+    "inside": "part_limits guarded_tiles computed_indices", "live": "fused_uses machine",
+    "ranges": "part_limits index_limits guarded_limits computed_slices guarded_tiles computed_indices",
+    "spin_wait": "ordering atomics",
     "tokens": "ordering computed_slices",
     "cse": "repeated_expressions repeated fused_uses", "dce": "fused_uses machine loops",
     "flatten_frames": "functions calls control_flow", "fma": "fused_uses machine calls arange",
