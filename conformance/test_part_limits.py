@@ -151,13 +151,13 @@ def test_last_tiles_of_views(shift, step):
 #: what a counter goes over, in block b
 LOOPS = {
     "up": lambda b: range(b, 6),
-    "to the block": lambda b: range(0, b + 1),
+    "to the block": lambda b: range(b + 1),
     "by two": lambda b: range(1, 8, 2),
     "by two from the block": lambda b: range(b, 8, 2),
     "by more": lambda b: range(0, 9, b + 2),
     "by what is not told": lambda b: range(b, 5, (b * b + 1) % 4),
     "from what is not told": lambda b: range(b // -1 + 3, 5),
-    "to what is not told": lambda b: range(0, b // -1 + 5),
+    "to what is not told": lambda b: range(b // -1 + 5),
     "none": lambda b: range(5, b),
     "one": lambda b: range(b, b + 1),
     "negative": lambda b: range(-3, b - 2),
