@@ -21,6 +21,7 @@ from tests.tileir_eval.registry import ELEMENTWISE, OF_WORLD, PURE, EvaluationEr
 from tests.tileir_eval.space import Space
 
 TURNS = 1_000_000  # iterations of loops in a block
+AHEAD = 3  # steps that the assembler's code for a `for` computes beyond the bounds (docs/assembler-bugs.md)
 Signal = tuple[str, list]  # the terminator that ended a block, and what it hands out
 
 
@@ -182,6 +183,7 @@ def _for(p: Prepared, o: Operation, in_loop: bool):
         start, stop, step = (int(np.asarray(v).view(kind)) for v in given[:3])
         carried = given[3:]
         require(int(given[2]) > 0, "its step is not positive", o)
+        require(_counts(start, stop, step, kind), "the assembler's code for it passes the ends of its dtype", o)
         for i in range(start, stop, step):
             world.turn()
             _set(values, places, [np.asarray(i, kind).view(formats.SIGNED[element]), *carried])
@@ -190,6 +192,13 @@ def _for(p: Prepared, o: Operation, in_loop: bool):
         return None, carried
 
     return count
+
+
+def _counts(start: int, stop: int, step: int, kind: np.dtype) -> bool:
+    """Whether a dtype has the number after the last of a range, and those some steps from its bounds."""
+    numbers = range(start, stop, step)
+    after = (numbers[-1] if numbers else start) + step
+    return np.iinfo(kind).min <= stop - AHEAD * step and max(after, start + AHEAD * step) <= np.iinfo(kind).max
 
 
 def _loop(p: Prepared, o: Operation, in_loop: bool):

@@ -44,6 +44,7 @@ from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.access import make_views
 from cutile.gpu.tileir.arrays import Array, Lowered
 from cutile.gpu.tileir.builder import Builder, Module, Value
+from cutile.gpu.tileir.loops import Counting, Loops
 from cutile.gpu.tileir.operations import OPS
 from cutile.gpu.tileir.rules._regular import lowering_rule
 from cutile.gpu.tileir.tokens import TokenValues, order_of
@@ -146,6 +147,7 @@ class Lowering:
                 self._viewed[n.operands[0]].append(access)
         self._tokens = TokenValues(builder, order_of(kernel, facts))
         self._divisors = divisibility(kernel, arrays.divisors_of(dict(zip(kernel.params, facts, strict=True))))
+        self._counts = Loops(kernel, facts)
         self._loops: list[_Loop] = []
         self._on_yield: list[Callable[[Yield], None]] = []
         self.combining = False
@@ -309,27 +311,27 @@ class Lowering:
 
     def _for(self, n: For) -> None:
         keys = self._tokens.changed((n.body,))
-        start, stop, step = (self.get(v) for v in (n.start, n.stop, n.step))
+        counting = self._counts.counting(self.b, n, [self.get(v) for v in (n.start, n.stop, n.step)])
         inits = self._carried(n.inits, keys)
         self._tokens.begin_loop(n)
         with self._tokens.scope():
             if has_break(n.body):
-                results = self._counted_loop(n, keys, start, stop, step, inits)
+                results = self._counted_loop(n, keys, counting, inits)
             else:
-                with self.b.for_(start, stop, step, inits) as loop:
-                    self._values[n.iv] = loop.arguments[0]
+                with self.b.for_(counting.start, counting.stop, counting.step, inits) as loop:
+                    self._values[n.iv] = counting.number(loop.arguments[0])
                     self._body(n, _Loop(keys, loop.arguments[1:]), loop.arguments[1:])
                 results = loop.results
         self._uncarried(n.results, keys, results, n.inits)
 
-    def _counted_loop(self, n: For, keys, start: Value, stop: Value, step: Value, inits: list[Value]):
+    def _counted_loop(self, n: For, keys, counting: Counting, inits: list[Value]):
         """Lower a For with a break to a `loop`: Tile IR's own `for` cannot be left."""
-        with self.b.loop([start, *inits], self._carried_types(n.results, keys)) as loop:
+        with self.b.loop([counting.start, *inits], self._carried_types(n.results, keys)) as loop:
             counter, *carried = loop.arguments
-            more = self.b.op("cmpi", [counter, stop], comparison_predicate="less_than", signedness="signed")
+            more = self.b.op("cmpi", [counter, counting.stop], comparison_predicate="less_than", signedness="signed")
             self._leave_unless(more, carried)
-            self._values[n.iv] = counter
-            self._body(n, _Loop(keys, loop.arguments, counter, step), carried)
+            self._values[n.iv] = counting.number(counter)
+            self._body(n, _Loop(keys, loop.arguments, counter, counting.step), carried)
         return loop.results
 
     def _leave_unless(self, more: Value, carried: Sequence[Value]) -> None:
