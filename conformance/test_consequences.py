@@ -332,3 +332,33 @@ def test_a_mistake_in_a_function_that_is_called_again():
     """)
     e = rejects("TileTypeError", f, 1)
     assert e.loc.line == 3 and str(e).count(e.message) == 1, str(e)
+
+
+def endless(n):
+    return endless(n + 1)
+
+
+# Mistakes after which a compiler may stop.
+ENDING = ["endless(n)", "ct.static_assert(False)", "ct.static_assert(1 > 2, 'no')", "ct.static_eval(1 // 0)",
+          "x = ct.static_eval(nowhere)", "raise ct.static_exception(ValueError('no'))", "ct.static_eval(ct.exp(n))",
+          "for i in ct.static_iter(range(2000)):\n    pass", "for i in ct.static_iter(1 // 0):\n    pass",
+          "ct.static_eval(ct.static_eval(1))", "for i in ct.static_iter(([1],)):\n    pass"]
+
+
+@clause("ERR-12.line", "ERR-12.loc", "ERR-8.eval", "ERR-8.exception", "ERR-8.assert", "ERR-6")
+@pytest.mark.parametrize("lines", ENDING)
+def test_the_first_of_several_mistakes(lines):
+    """It is the error that is raised, whatever else the text says."""
+    for then in ("ct.exp(None)", "nowhere", "ct.static_assert(False)", "ct.static_eval(1 // 0)"):
+        f = body(f"{lines}\n{then}\nreturn n", endless=endless)
+        e = rejects("TileError", f, 1)
+        assert e.loc.line in (2, 3) or e.loc.function == "endless", str(e)
+        f = body(f"n.nothing\n{lines}\nreturn n", endless=endless)
+        assert rejects("TileTypeError", f, 1).loc.line == 2
+
+
+@clause("ERR-12.line", "ERR-12.message")
+@pytest.mark.parametrize("mistake", ["ct.exp(None)", "n + 'a'", "x = n.nothing", "ct.zeros((3,), ct.int8)"])
+def test_equal_mistakes_on_several_lines(mistake):
+    e = rejects("TileError", body(f"{mistake}\n{mistake}\nif n > 0:\n    {mistake}\nreturn n"), 1)
+    assert e.loc.line == 2 and str(e).startswith(e.message)
