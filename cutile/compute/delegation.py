@@ -268,10 +268,10 @@ class _Calls:
         entered = not self._is_current() and self._gpu.enter()
         try:
             try:
-                run, arrays, _, queue, given = self._of_thread.found
+                run, arrays, queue, given = self._of_thread.found
             except AttributeError:
-                run, arrays, _, queue, given = self._here()
-            for array, (root, moved) in zip(arrays, self.places):
+                run, arrays, queue, given = self._placed()
+            for array, root, moved in arrays:
                 array.ptr = roots[root] + moved
             if stream is None:
                 given["stream"] = None
@@ -288,16 +288,21 @@ class _Calls:
                 self._gpu.leave()
         raise error from error.__cause__
 
+    def _placed(self) -> tuple:
+        """What this thread calls; the arrays that it passes, with their places; the stream; all arguments."""
+        run, arrays, _, queue, given = self._here()
+        found = run, [(array, *place) for array, place in zip(arrays, self.places, strict=True)], queue, given
+        self._of_thread.found = found
+        return found
+
     def _here(self) -> tuple:
-        """What this thread calls; the arrays that it passes, of which the last one is temporary storage, that, and the
-        stream; all arguments.
-        """
+        """The same without the places; the last one of the arrays is temporary storage, which stands by itself, too."""
         try:
-            return self._of_thread.found
+            return self._of_thread.made
         except AttributeError:
             arrays = {name: x and _Array(*x) for name, x in self._operands.items()}
             scratch, queue = _Array(np.dtype(np.uint8), self._bytes), _Stream()
             given = {**arrays, **self._given, "temp_storage": scratch, "stream": queue}
             found = self._make(**arrays), [*(a for a in arrays.values() if a), scratch], scratch, queue, given
-            self._of_thread.found = found
+            self._of_thread.made = found
             return found

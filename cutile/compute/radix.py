@@ -78,7 +78,7 @@ class RadixSort(Delegating):
         shifts = shifts_of(bits.width, begin_bit, end_bit)
         items = {"d_in_keys": (in_keys, n), "d_out_keys": (out_keys, n), "d_in_values": (in_values, n),
                  "d_out_values": (out_values, n)}
-        given = {"num_items": n, "begin_bit": begin_bit, "end_bit": end_bit}
+        given = {"num_items": n, "begin_bit": begin_bit or 0, "end_bit": bits.width if end_bit is None else end_bit}
         there = backend == "cccl" and n and shifts and not double
         if there and self.delegated(plan, items, {}, given):
             return

@@ -121,7 +121,7 @@ def test_a_radix_sort(package):
         out, moved = sorted_by(SortOrder.DESCENDING, stream=77)
     at = np.argsort(-KEYS, kind="stable")
     assert out.tolist() == KEYS[at].tolist() and moved.tolist() == at.tolist()
-    assert package.calls == 2 * [{"items": N, "bits": (None, None), "bytes": 1000 + N, "stream": (0, 77)}]
+    assert package.calls == 2 * [{"items": N, "bits": (0, 32), "bytes": 1000 + N, "stream": (0, 77)}]
     assert package.made == [(threading.get_ident(), Order.DESCENDING, KEYS.dtype, np.dtype(np.int64))]
     assert not package.driver.launches
     sorted_by(SortOrder.ASCENDING, values=False, begin_bit=2, end_bit=5)
