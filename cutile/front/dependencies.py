@@ -68,10 +68,10 @@ class Dependencies:
         """
         if type(container) is types.ModuleType and key in vars(container):
             container = vars(container)  # the same lookup, but faster
-        if again:
-            self._lookups.pop((id(container), key), None)
-        self._lookups.setdefault((id(container), key), (container, key, obj))
-        self._by_kind = None
+        at = (id(container), key)
+        if again or at not in self._lookups:
+            self._lookups[at] = container, key, obj
+            self._by_kind = None
 
     def includes(self, cell: types.CellType) -> bool:
         """Whether the program depends on what a variable of a Python function holds."""
@@ -124,7 +124,7 @@ class Dependencies:
         """Take what static code has changed itself (a counter, a table of results) as the state that launches compare
         with.
         """
-        for at, (container, key, then) in list(self._lookups.items()):
+        for at, (container, key, then) in () if self._finds_the_same() else list(self._lookups.items()):
             now = look_up(container, key)
             if now is not then:
                 _record_change(at, container, then, now)
@@ -160,7 +160,7 @@ class Dependencies:
         except Exception as e:
             raise _cannot_be_compared(f"an object of type {cls.__name__} that cannot be looked at ({e})", name) from e
         for part in parts:
-            if (id(obj), part.read) not in self._snapshots:
+            if part.may_change and (id(obj), part.read) not in self._snapshots:
                 self._snapshots[id(obj), part.read] = part
                 self._count += len(part)
             self._pending += (_Reached(item, by, name, unnamed) for item, by in part.items(attribute)
@@ -328,13 +328,16 @@ class Dependencies:
 
     def unchanged(self) -> bool:
         """Whether all names still denote the same objects, and all mutable objects hold what they held."""
-        (dicts, names, objs), (owners, attributes, values), others = self._by_kind or self._sort_by_kind()
-        if not all(map(operator.is_, map(dict.get, dicts, names, _MISSING), objs)) \
-                or not all(map(operator.is_, map(getattr, owners, attributes, _MISSING), values)) \
-                or any(look_up(container, key) is not obj for container, key, obj in others) \
-                or self._snapshots and not all(map(Snapshot.same, self._snapshots.values())):
+        if not self._finds_the_same() or self._snapshots and not all(map(Snapshot.same, self._snapshots.values())):
             return self._changed_by_static_code()
         return True
+
+    def _finds_the_same(self) -> bool:
+        """Whether all names still denote the same objects."""
+        (dicts, names, objs), (owners, attributes, values), others = self._by_kind or self._sort_by_kind()
+        return all(map(operator.is_, map(dict.get, dicts, names, _MISSING), objs)) \
+            and all(map(operator.is_, map(getattr, owners, attributes, _MISSING), values)) \
+            and not any(look_up(container, key) is not obj for container, key, obj in others)
 
     def _changed_by_static_code(self) -> bool:
         """If static code of this or another program made all changes, returns True and adopts the new state."""

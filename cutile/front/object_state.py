@@ -175,6 +175,14 @@ def _default_pairs(d: collections.defaultdict) -> tuple:
     return (d.default_factory, *_pairs(d))
 
 
+def _items_of_tuple(t: tuple) -> tuple:
+    return tuple(tuple.__iter__(t))
+
+
+def _members_of_frozenset(s: frozenset) -> tuple:
+    return tuple(frozenset.__iter__(s))
+
+
 def _referents(obj: Any) -> tuple:
     """What an object of a type written in C refers to."""
     return tuple(o for o in gc.get_referents(obj) if o is not type(obj))
@@ -190,12 +198,13 @@ def _value_of_variable(v: contextvars.ContextVar) -> tuple:
 # The first entry whose class the object belongs to decides.
 _READERS: dict[type, Reader] = {
     collections.OrderedDict: _ordered_pairs, collections.defaultdict: _default_pairs, dict: _pairs,
-    list: lambda x: tuple(list.__iter__(x)), tuple: lambda x: tuple(tuple.__iter__(x)),
-    set: lambda x: tuple(set.__iter__(x)), frozenset: lambda x: tuple(frozenset.__iter__(x)),
+    list: lambda x: tuple(list.__iter__(x)), tuple: _items_of_tuple,
+    set: lambda x: tuple(set.__iter__(x)), frozenset: _members_of_frozenset,
     collections.deque: lambda x: tuple(collections.deque.__iter__(x)), np.ndarray: _objects,
     contextvars.ContextVar: _value_of_variable,
     functools._lru_cache_wrapper: lambda x: (),  # its function is followed as an attribute
     weakref.ref: lambda x: (x(),), threading.local: lambda x: _pairs(x.__dict__)}
+_OF_CONSTANTS = (_items_of_tuple, _members_of_frozenset)  # what these read of an object stays the same
 
 
 def _is_of_c(cls: type) -> bool:
@@ -312,6 +321,10 @@ class Snapshot:
             return zip(self.content, itertools.repeat(attribute))
         names = self.content[1:1 + (len(self.content) - 1 - len(slots)) // 2]
         return zip(self.content, (None, *itertools.repeat(None, len(names)), *names, *slots), strict=True)
+
+    @property
+    def may_change(self) -> bool:
+        return self.read not in _OF_CONSTANTS
 
     def __len__(self) -> int:
         return 1 if self.read in (_memory, _tensor) else len(self.content)

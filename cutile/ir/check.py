@@ -63,6 +63,10 @@ if TYPE_CHECKING:
 CONDITION = TileType(bool_)
 ATTRS = (bool, int, float, str, type(None), DType)
 MEMORY = ("read", "write", "atomic")
+# Tests of classes that each node or value goes through: made once, which is quicker.
+LEAVES = (TileType, ArrayType, ListType, TokenType)
+OF_COMBINE_BODIES = (Op, Frame, Bind, Yield, Return)
+WITH_REGIONS = (Op, If, For, While, Frame)
 
 
 def check(kernel: Kernel) -> None:
@@ -113,7 +117,8 @@ class _Checker:
                 stack.pop()
                 continue
             self.node(n, checked)
-            stack += [self.enter(p) for p in reversed(nested_regions(n, checked))]
+            if type(n) in WITH_REGIONS and (type(n) is not Op or n.region is not None):
+                stack += [self.enter(p) for p in reversed(nested_regions(n, checked))]
 
     # -------------------------------------------------------------- values
 
@@ -140,13 +145,14 @@ class _Checker:
             self.fail(n, f"the {checked.role} has parameters")
         for n in checked.region.nodes:
             yield n
-            self.define(n, results_of(n), checked)
+            if results := results_of(n):
+                self.define(n, results, checked)
 
     def define(self, n: Node | None, values: Sequence[Value], checked: _Checked | None) -> None:
         for v in values:
             if v in self.defined:
                 self.fail(n, f"{_show(v)} is defined twice")
-            if not isinstance(v.type, TileType | ArrayType | ListType | TokenType):
+            if not isinstance(v.type, LEAVES):
                 self.fail(n, f"{_show(v)} has {v.type!r} for a type")
             self.defined.add(v)
         self.show(values, checked)
@@ -162,14 +168,14 @@ class _Checker:
         self.nodes.add(n)
         if not isinstance(n.span, Span):
             raise TileInternalError(f"a node without a span: {node_text(n, self.kernel)}")
-        shown = shown_values(n.template) if isinstance(n, Bind) else ()
-        for v in (*uses_of(n), *shown):
+        read = shown_values(n.template) if type(n) is Bind else uses_of(n)  # a Bind uses none
+        for v in read:
             if v not in self.visible:
                 why = "is not visible here" if v in self.defined else "is used before its definition"
                 self.fail(n, f"{_show(v)} {why}")
         if isinstance(n, TERMINATORS) and n is not checked.region.nodes[-1]:
             self.fail(n, "a terminator stands before the end of its region")
-        if checked.combine and not checked.elements and not isinstance(n, Op | Frame | Bind | Yield | Return):
+        if checked.combine and not checked.elements and not isinstance(n, OF_COMBINE_BODIES):
             self.fail(n, "a combine body holds control flow")
         _RULES[type(n)](self, n, checked)
 
@@ -183,15 +189,17 @@ class _Checker:
     def op(self, n: Op, checked: _Checked) -> None:
         self.operands(n)
         attr_names, required, open_ended = attr_parameters(n.op)
-        if missing := required - n.attrs.keys():
+        if not n.attrs.keys() >= required:
+            missing = required - n.attrs.keys()
             self.fail(n, f"attribute {', '.join(sorted(missing))} of {n.op.name} is missing")
-        if (extra := n.attrs.keys() - attr_names) and not open_ended:
+        if not (open_ended or n.attrs.keys() <= attr_names):
+            extra = n.attrs.keys() - attr_names
             self.fail(n, f"{n.op.name} has no attribute {', '.join(sorted(extra))}")
         for name, value in n.attrs.items():
             if not is_attr(value):
                 self.fail(n, f"attribute {name} cannot hold {value!r}")
-        if n.op.name == "constant" and getattr(n.results[0].type, "shape", ()):
-            self.fail(n, "a constant is a scalar")
+        if n.op.scalar and getattr(n.results[0].type, "shape", ()):
+            self.fail(n, f"a {n.op.name} is a scalar")
         if checked.combine and (n.op.effect in MEMORY or n.region is not None and n.op.accumulates):
             self.fail(n, f"{n.op.name} stands in a combine body")
 

@@ -161,7 +161,7 @@ class OpDef:
                  view: Callable | None = None, elementwise: bool = False, moves_data: bool = False,
                  selects: bool = False, absorbing: Callable | None = None,
                  accumulates: str | None = None, accesses: str | None = None,
-                 divides: bool = False, modes: tuple[RoundingMode, ...] = (),
+                 scalar: bool = False, divides: bool = False, modes: tuple[RoundingMode, ...] = (),
                  clauses: str | Callable[[OpDef], str] | None = None, short: str | None = None,
                  language: bool = True, since: Mapping[str, tuple[int, int]] = NOTHING):
         self.meaning = meaning
@@ -177,7 +177,7 @@ class OpDef:
         self.public, self.method, self.target, self.view = public, method, target, view
         self.divides, self.modes, self.since = divides, modes, since
         self.elementwise, self.moves_data, self.accumulates = elementwise, moves_data, accumulates
-        self.selects, self.absorbing = selects, absorbing
+        self.scalar, self.selects, self.absorbing = scalar, selects, absorbing
         self.given = tuple(p for p in _parameters(meaning) if p in GIVEN)
         self.takes_out = OUT in _parameters(meaning)
         self._signature = signature
@@ -327,6 +327,7 @@ def op(rule: Callable, **properties: Any) -> Callable[[Callable], OpDef]:
     view      of an op that reads a tile: view(args) returns the tile as a view of the array's memory, or None
     elementwise  each element of a result depends only on the operands' elements at its position; a scalar is at every
               position
+    scalar       the result of an op without operands is a scalar
     selects      of an elementwise op: the first operand, a bool, says which of the other two the result is
     absorbing    of an elementwise op on two operands: absorbing(dtype) is the value that decides the result wherever
                  one operand has it, whatever the other one is; None if there is none

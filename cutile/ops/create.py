@@ -146,7 +146,7 @@ def _elements(b: Builder, op, t: Term, shape: tuple[int, ...], d: DType) -> list
 # ------------------------------------------------------------------ meanings
 
 
-@op(made_elsewhere, public=False, operands="", exact=True)
+@op(made_elsewhere, public=False, operands="", exact=True, scalar=True)
 def constant(value, *, sig):
     """A constant scalar; `value` is encoded in its dtype.
 

@@ -76,6 +76,30 @@ def test_programs_share_what_they_compare_with():
     assert len(copies) == 1
 
 
+class Pair(tuple):
+    __slots__ = ()
+
+
+@pytest.mark.parametrize("wrap", [lambda x: (0, x), lambda x: Pair((0, x)), lambda x: frozenset((0, x))],
+                         ids=["tuple", "subclass", "frozenset"])
+def test_what_cannot_change_is_not_compared_but_what_it_holds_is(wrap):
+    class Held:
+        n = 1
+    held = Held()
+    held.n = 1
+    table = wrap(held)
+
+    @ct.kernel
+    def k(out):
+        ct.store(out, 0, ct.static_eval(next(x.n for x in table if x != 0)))
+
+    assert stored(k) == 1
+    compared = [s.obj for p in k._programs.values() for s in p.dependencies._snapshots.values()]
+    assert any(o is held for o in compared) and not any(isinstance(o, tuple | frozenset) for o in compared)
+    held.n = 2
+    assert stored(k) == 2
+
+
 # ------------------------------------------------------------------ objects in tile code
 
 

@@ -25,14 +25,14 @@ def finish(n: Op, y):
 
 
 def check(n: Op, t: TileType, x: np.ndarray) -> np.ndarray:
-    carrier = info(t.dtype).carrier
-    if x.dtype != carrier:
-        raise _wrong(n, f"a {t} is carried in {carrier}, got {x.dtype}")
-    if x.ndim < t.ndim or x.shape[x.ndim - t.ndim:] != t.shape:
-        raise _wrong(n, f"a {t} has trailing axes {t.shape}, got an array of shape {x.shape}")
-    if info(t.dtype).floating:
+    d, shape, ndim = info(t.dtype), t.shape, x.ndim - len(t.shape)
+    if x.dtype != d.carrier:
+        raise _wrong(n, f"a {t} is carried in {d.carrier}, got {x.dtype}")
+    if ndim < 0 or x.shape[ndim:] != shape:
+        raise _wrong(n, f"a {t} has trailing axes {shape}, got an array of shape {x.shape}")
+    if d.floating:
         again = _numeric.round_to(t.dtype, x)
-        if info(t.dtype).format.has_inf:  # `round_to` turns infinities of some dtypes into the largest number
+        if d.format.has_inf:  # `round_to` turns infinities of some dtypes into the largest number
             again = np.where(np.isinf(x), x, again)
         if not np.array_equal(again, x, equal_nan=True):
             raise _wrong(n, f"a value is not representable in {t.dtype.name}")
