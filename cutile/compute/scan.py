@@ -21,7 +21,7 @@ from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 from cutile.compute.results import result_of
 from cutile.compute.roles import COUNT, INITIAL_OR_ARRAY, INPUT, OPERATOR, OUTPUT
-from cutile.compute.scan_once import stored
+from cutile.compute.scan_once import begun, stored
 from cutile.compute.ufuncs import ufunc_to_scan
 
 TILE = 1024  # items of a tile
@@ -65,12 +65,7 @@ def _scanned(items: IteratorBase, out: IteratorBase, sums: IteratorBase | None, 
         if many:
             others = Place(0, many, ct.astype((n + size - 1) // size, ct.int32), False)
             prefix = combine.picked(combine.scanned(t.cast(prefixes.tile(before, others))), others.index() == i - 1)
-            if begins:
-                first = t.cast(begin.value(initial))
-                prefix = t.select(i > 0, combine(first, prefix), first)
-                scanned = combine(prefix, scanned)
-            else:
-                scanned = t.select(i > 0, combine(prefix, scanned), scanned)
+            prefix, scanned = begun(combine, begin, initial, i, prefix, scanned)
         elif begins:
             if alone:
                 prefix = t.cast(begin.value(initial))

@@ -31,6 +31,18 @@ def clear_words(words, size: ct.Constant[int]):
     ct.store(words, (ct.bid(0),), ct.zeros((size,), ct.int32))
 
 
+def begun(combine, begin, initial, i, prefix, scanned):
+    """What stands before tile i, and its scanned items combined with that. `prefix` is what the tiles before tile i
+    hold; before the first, it is anything. The reader `begin` reads the initial value; None if there is none.
+    """
+    t = combine.type
+    if begin is None:
+        return prefix, t.select(i > 0, combine(prefix, scanned), scanned)
+    first = t.cast(begin.value(initial))
+    prefix = t.select(i > 0, combine(first, prefix), first)
+    return prefix, combine(prefix, scanned)
+
+
 def stored(writer, target, type, place, inclusive, prefix, scanned):
     """Stores a tile of a scan: the items up to each one, or before each one, of which `prefix` is the first."""
     if inclusive:
@@ -110,24 +122,18 @@ def _scanned_once(items: IteratorBase, out: IteratorBase, sums: IteratorBase, co
     """A kernel that scans each tile. `begin`, `given`: reader and annotation of an initial value, if there is one."""
     reader, writer, t = items.reader(), out.writer(), combine.type
     sum_reader, sum_writer, table = sums.reader(), sums.writer(), sums.annotation(wide)
-    begins = begin is not None
 
     @ct.kernel(occupancy=4)  # so that a thread has registers for its items
     def scan_once(source: items.annotation(wide), target: out.annotation(wide),
                   tables: tuple[table, table, table, ARRAYS[False], int, int],
-                  initial: given if begins else tuple[()], n: position(wide), size: ct.Constant[int],
+                  initial: tuple[()] if begin is None else given, n: position(wide), size: ct.Constant[int],
                   whole: ct.Constant[bool]):
         i = ct.atomic_add(tables[3], 0, 1, memory_order=ct.MemoryOrder.RELAXED)
         place = Place(i, size, n, whole)
         scanned = combine.scanned(t.cast(reader.tile(source, place)))
         all = combine.picked(scanned, ct.arange(size, dtype=ct.int32) == size - 1)
         prefix = _before_tile(combine, sum_reader, sum_writer, tables, i, all)
-        if begins:
-            first = t.cast(begin.value(initial))
-            prefix = t.select(i > 0, combine(first, prefix), first)
-            scanned = combine(prefix, scanned)
-        else:
-            scanned = t.select(i > 0, combine(prefix, scanned), scanned)
+        prefix, scanned = begun(combine, begin, initial, i, prefix, scanned)
         stored(writer, target, t, place, inclusive, prefix, scanned)
 
     return scan_once
