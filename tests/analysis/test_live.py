@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 import cutile as ct
 from cutile.analysis.live import Live
 from cutile.ir.nodes import TERMINATORS, Bind, Kernel, Node, Op, Value, results_of, uses_of
@@ -12,6 +10,7 @@ from cutile.ops import arithmetic
 from tests.front.compiling import A1, F32, I32, typed
 from tests.interp import ir_programs
 from tests.passes.random_programs import printed, program, trace
+from tests.seeds import seeds
 
 
 def reduced(kernel: Kernel) -> Kernel:
@@ -36,7 +35,7 @@ def zero(code: ir_programs.Code, like: Value) -> Value:
     return number if like.type == ir_programs.I32 else code.pair(number)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(25, 60)
 def test_random_programs(seed):
     small = reduced(program(seed))
     assert trace(small, seed) == printed(seed)

@@ -37,7 +37,12 @@ def forget_plans() -> None:
         plans_of_one.clear()
 
 
-def assemble_launches(monkeypatch, tmp_path) -> list[str]:
+# How far the assembler optimizes. Whether it takes a kernel shows without that, in half the time; the deep session does
+# what launches do.
+at_levels = pytest.mark.parametrize("level", [0, pytest.param(3, marks=pytest.mark.deep)])
+
+
+def assemble_launches(monkeypatch, tmp_path, level: int) -> list[str]:
     """From now on, kernels of algorithms are assembled, with the sizes of tiles for a GPU, and run here, so that later
     kernels of a call get what earlier ones wrote. The list takes their names.
     """
@@ -47,6 +52,7 @@ def assemble_launches(monkeypatch, tmp_path) -> list[str]:
 
     class Assembled(Repeated):
         def __init__(self, kernel, grid, args, *rest):
+            kernel = kernel.replace_hints(opt_level=level)
             prefill(kernel, [args], ["sm_90"])
             super().__init__(kernel, grid, args, *rest)
             seen.append(kernel.__name__)
@@ -72,3 +78,7 @@ def both_ways(request):
         forget_plans()
         yield request.param
     forget_plans()
+
+
+# A test that has kernels for GPUs itself runs once in such a module.
+once = pytest.mark.parametrize("both_ways", ["kernels"], indirect=True)

@@ -16,7 +16,7 @@ from cutile.compute import algorithm, compaction, look_back
 from cutile.compute.plans import Plan
 from cutile.compute.select import Select
 from cutile.errors import TileValueError
-from tests.compute.checks import assemble_launches, deep_but, forget_plans
+from tests.compute.checks import assemble_launches, at_levels, deep_but, forget_plans
 from tests.compute.compactions import heads, parted, run_partition, run_select, run_unique, selected
 from tests.elements import under_debugger
 from tests.gpu.tileir.tool import needs_tool
@@ -295,12 +295,14 @@ def test_the_sanitizer_has_nothing_to_report(way, monkeypatch):
 
 
 @needs_tool
-@pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize("way, kernels", [("gpu", {"compact"}), ("gpu, two launches", {"count_flags", "move"}),
-                                          ("gpu, many", {"count_flags", "add_up", "move"}),
-                                          ("gpu, each item once", {"clear_words", "look_back"})])
-def test_kernels_are_assembled(way, kernels, wide, monkeypatch, tmp_path):
-    seen = assemble_launches(monkeypatch, tmp_path)
+@at_levels
+@pytest.mark.parametrize("way, kernels, wide", [
+    pytest.param(way, kernels, wide, marks=[pytest.mark.deep] * (wide and way == "gpu, two launches"))  # many has these
+    for way, kernels in (("gpu", {"compact"}), ("gpu, two launches", {"count_flags", "move"}),
+                         ("gpu, many", {"count_flags", "add_up", "move"}),
+                         ("gpu, each item once", {"clear_words", "look_back"})) for wide in (False, True)])
+def test_kernels_are_assembled(way, kernels, wide, level, monkeypatch, tmp_path):
+    seen = assemble_launches(monkeypatch, tmp_path, level)
     choose(monkeypatch, way)
     monkeypatch.setattr(algorithm, "WIDE", 1 if wide else algorithm.WIDE)
     compare(numbers(5000), 5000, np.int32, numbers(5000).tolist())

@@ -6,7 +6,7 @@ import numpy as np
 
 from cutile import compute
 from cutile.compute import OpKind, algorithm
-from tests.compute.checks import assemble_launches
+from tests.compute.checks import assemble_launches, at_levels
 from tests.gpu.tileir.tool import needs_tool
 
 
@@ -21,8 +21,9 @@ def larger(a, b):
 
 
 @needs_tool
-def test_kernels_are_assembled(monkeypatch, tmp_path):
-    seen = assemble_launches(monkeypatch, tmp_path)
+@at_levels
+def test_kernels_are_assembled(level, monkeypatch, tmp_path):
+    seen = assemble_launches(monkeypatch, tmp_path, level)
     n = 5000
     x, i, o = np.arange(n, dtype=np.float32), np.arange(n, dtype=np.int32), np.zeros(n, np.float32)
     Range = compute.gpu_struct({"low": np.float32, "high": np.float32})

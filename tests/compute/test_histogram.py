@@ -14,7 +14,7 @@ from cutile import compute
 from cutile.compute import algorithm
 from cutile.compute.histogram import TILE
 from cutile.compute.plans import Plan
-from tests.compute.checks import assemble_launches, forget_plans
+from tests.compute.checks import assemble_launches, at_levels, forget_plans
 from tests.gpu.tileir.tool import needs_tool
 
 INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
@@ -163,8 +163,9 @@ def test_the_sanitizer_has_nothing_to_report(way, monkeypatch, capfd):
 
 
 @needs_tool
-def test_kernels_are_assembled(monkeypatch, tmp_path):
-    seen = assemble_launches(monkeypatch, tmp_path)
+@at_levels
+def test_kernels_are_assembled(level, monkeypatch, tmp_path):
+    seen = assemble_launches(monkeypatch, tmp_path, level)
     for dtype, lower, upper in ((np.float32, 0.0, 300.0), (np.uint8, 0, 30), (np.int64, -7, 1 << 40)):
         x = np.arange(3000).astype(dtype)
         levels = counted(x, 31, lower, upper)

@@ -16,7 +16,7 @@ from cutile.compute import OpKind, merge
 from cutile.compute.lanes import EACH, FEW
 from cutile.compute.merge import HOST_TILE, TILE
 from cutile.compute.plans import Plan
-from tests.compute.checks import assemble_launches, check_docstring, deep_but, forget_plans
+from tests.compute.checks import assemble_launches, at_levels, check_docstring, deep_but, forget_plans
 from tests.gpu.tileir.tool import needs_tool
 from tests.interp.debugging.sessions import line_of, pdb
 
@@ -229,8 +229,9 @@ def test_docstrings(function):
 
 
 @needs_tool
-def test_kernels_are_assembled(monkeypatch, tmp_path):
-    seen = assemble_launches(monkeypatch, tmp_path)
+@at_levels
+def test_kernels_are_assembled(level, monkeypatch, tmp_path):
+    seen = assemble_launches(monkeypatch, tmp_path, level)
     keys, values = np.random.default_rng(8).normal(size=5000).astype(np.float32), np.arange(5000)
     want = np.argsort(keys, kind="stable")
     sort(keys, values, keys.copy(), values, 5000, lambda a, b: a < b)

@@ -10,7 +10,7 @@ from cutile import compute
 from cutile.compute import DoubleBuffer, OpKind, SortOrder, digits, merge, scan, search, sort_segments
 from cutile.compute.digits import TILE
 from cutile.compute.plans import Plan
-from tests.compute.checks import assemble_launches, both_ways, check_docstring  # noqa: F401
+from tests.compute.checks import assemble_launches, at_levels, both_ways, check_docstring, forget_plans, once  # noqa: F401
 from tests.gpu.tileir.tool import needs_tool
 
 UP, DOWN = SortOrder.ASCENDING, SortOrder.DESCENDING
@@ -66,12 +66,13 @@ def test_every_dtype(dtype, order):
     assert same(out, keys[want]) and moved.tolist() == want and same(keys, before)
 
 
+@once
 @pytest.mark.parametrize("dtype", ["int64", "uint64", "float64"])
 @pytest.mark.parametrize("order", SortOrder)
 def test_keys_of_64_bits_on_a_gpu(dtype, order, monkeypatch):
     """All bits are sorted by merges there, some of them by digits, and both are the same order."""
     monkeypatch.setattr(Plan, "on_host", False)
-    compute.clear_all_caches()
+    forget_plans()
     n = TILE + 300
     keys, values = any_keys(np.dtype(dtype), n), np.arange(n, dtype=np.int16)
     for begin, end in ((0, None), (0, 60), (5, 13)):
@@ -79,7 +80,7 @@ def test_keys_of_64_bits_on_a_gpu(dtype, order, monkeypatch):
         compute.radix_sort(keys, out, values, moved, n, order, begin, end)
         want = order_of(keys, order, begin, end)
         assert same(out, keys[want]) and moved.tolist() == want
-    compute.clear_all_caches()
+    forget_plans()
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, TILE - 1, TILE, TILE + 1, 2 * TILE, 9001])
@@ -239,8 +240,10 @@ def test_docstrings(function):
 
 
 @needs_tool
-def test_kernels_are_assembled(monkeypatch, tmp_path):
-    seen = assemble_launches(monkeypatch, tmp_path)
+@once
+@at_levels
+def test_kernels_are_assembled(level, monkeypatch, tmp_path):
+    seen = assemble_launches(monkeypatch, tmp_path, level)
     keys, values = any_keys(np.dtype(np.float16), 3000), np.arange(3000)
     out, moved = np.zeros_like(keys), np.zeros_like(values)
     compute.radix_sort(keys, out, values, moved, 3000, DOWN)

@@ -11,7 +11,7 @@ from cutile import compute
 from cutile.compute import OpKind, algorithm
 from cutile.compute.plans import Plan
 from cutile.compute.scan import HOST_TILE, TILE
-from tests.compute.checks import assemble_launches, forget_plans
+from tests.compute.checks import assemble_launches, at_levels, forget_plans
 from tests.compute.compactions import front, heads
 from tests.elements import under_debugger
 from tests.gpu.tileir.tool import needs_tool
@@ -133,7 +133,8 @@ def test_objects():
 
 
 @needs_tool
-def test_kernels_are_assembled(monkeypatch, tmp_path):
-    seen = assemble_launches(monkeypatch, tmp_path)
+@at_levels
+def test_kernels_are_assembled(level, monkeypatch, tmp_path):
+    seen = assemble_launches(monkeypatch, tmp_path, level)
     compare(numbers(3000), numbers(3000, 1), 3000, lambda a, b: a + b)
     assert set(seen) == {"sum_tiles", "scan_tiles"}

@@ -10,7 +10,7 @@ import pytest
 from cutile import compute
 from cutile.compute import OpKind, algorithm, scan_once
 from cutile.compute.plans import Plan
-from tests.compute.checks import assemble_launches
+from tests.compute.checks import assemble_launches, at_levels
 from tests.gpu.tileir.tool import needs_tool
 
 TILE, GROUP = 32, 4
@@ -117,12 +117,13 @@ def test_the_sanitizer_has_nothing_to_report(monkeypatch, capfd):
 
 
 @needs_tool
+@at_levels
 @pytest.mark.parametrize("inclusive", [False, True])
-def test_the_kernel_is_assembled(inclusive, monkeypatch, tmp_path):
+def test_the_kernel_is_assembled(inclusive, level, monkeypatch, tmp_path):
     monkeypatch.undo()
     monkeypatch.setattr(Plan, "on_host", False)
     monkeypatch.setattr(scan_once, "MANY", 1)
-    seen = assemble_launches(monkeypatch, tmp_path)
+    seen = assemble_launches(monkeypatch, tmp_path, level)
     x, o = numbers(9000), np.zeros(9000, np.int64)
     scan = compute.inclusive_scan if inclusive else compute.exclusive_scan
     scan(x, o, OpKind.PLUS, 0, 9000)

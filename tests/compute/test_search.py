@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import cutile as ct
 from cutile import compute
 from cutile.compute.search import TILE
-from tests.compute.checks import assemble_launches, check_docstring
+from tests.compute.checks import assemble_launches, at_levels, check_docstring
 from tests.gpu.tileir.tool import needs_tool
 from tests.interp.debugging.sessions import line_of, pdb
 
@@ -139,8 +139,9 @@ def test_docstrings(function):
 
 
 @needs_tool
-def test_kernels_are_assembled(monkeypatch, tmp_path):
-    seen = assemble_launches(monkeypatch, tmp_path)
+@at_levels
+def test_kernels_are_assembled(level, monkeypatch, tmp_path):
+    seen = assemble_launches(monkeypatch, tmp_path, level)
     data, values = np.arange(0, 90, 3, dtype=np.float32), np.arange(-1, 60, dtype=np.float32)
     assert both(data, values, lambda a, b: a < b, np.uint64)[0] == np.searchsorted(data, values).tolist()
     assert seen == ["search_tiles"] * 2

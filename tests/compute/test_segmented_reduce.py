@@ -14,7 +14,7 @@ from cutile.compute import CountingIterator, OpKind, PermutationIterator, host_s
 from cutile.compute import segmented_reduce as one_shot
 from cutile.compute.algorithm import on_some_gpu
 from cutile.compute.plans import Plan
-from tests.compute.checks import assemble_launches, check_docstring, deep_but, forget_plans
+from tests.compute.checks import assemble_launches, at_levels, check_docstring, deep_but, forget_plans
 from tests.gpu.tileir.tool import needs_tool
 
 segmented_reduce = importlib.import_module("cutile.compute.segmented_reduce")
@@ -292,8 +292,9 @@ def test_documentation(function):
 
 
 @needs_tool
-def test_kernels_are_assembled(monkeypatch, tmp_path):
-    seen = assemble_launches(monkeypatch, tmp_path)
+@at_levels
+def test_kernels_are_assembled(level, monkeypatch, tmp_path):
+    seen = assemble_launches(monkeypatch, tmp_path, level)
     x, offsets, o = np.arange(900, dtype=np.float32), np.arange(0, 910, 9), np.zeros(100, np.float32)
     one_shot(x, o, 100, offsets[:-1], offsets[1:], larger, np.float32(5))
     assert np.array_equal(o, np.maximum(x.reshape(100, 9).max(1), 5))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cutile import compute
 from cutile.compute import DoubleBuffer, SortOrder
-from tests.compute.checks import assemble_launches, both_ways, check_docstring, deep_but  # noqa: F401
+from tests.compute.checks import assemble_launches, at_levels, both_ways, check_docstring, deep_but, once  # noqa: F401
 from tests.gpu.tileir.tool import needs_tool
 
 UP, DOWN = SortOrder.ASCENDING, SortOrder.DESCENDING
@@ -128,8 +128,10 @@ def test_docstrings(function):
 
 
 @needs_tool
-def test_kernels_are_assembled(monkeypatch, tmp_path):
-    seen = assemble_launches(monkeypatch, tmp_path)
+@once
+@at_levels
+def test_kernels_are_assembled(level, monkeypatch, tmp_path):
+    seen = assemble_launches(monkeypatch, tmp_path, level)
     starts = np.array([0, 1500])
     check(np.random.default_rng(4).normal(size=3000).astype(np.float32), starts, starts + 1400, DOWN)
     assert {"count_lanes", "place_lanes", "sort_segments", "merge_segments"} <= set(seen)

@@ -15,10 +15,12 @@ from cutile.compute import SortOrder, algorithm
 from cutile.compute.plans import Plan
 from tests.compute.checks import (  # noqa: F401
     assemble_launches,
+    at_levels,
     both_ways,
     check_docstring,
     deep_but,
     forget_plans,
+    once,
 )
 from tests.gpu.tileir.tool import needs_tool
 
@@ -104,6 +106,7 @@ def kinds_of_keys(n):
     yield np.arange(n, dtype=np.int32)
 
 
+@once
 @pytest.mark.parametrize("sampled", [False, True])
 def test_tiles_that_are_counted_first(as_on_a_gpu, sampled):
     """Whether some tiles say from which digit on the others count: from the least that surely is not above that of the
@@ -123,6 +126,7 @@ def test_tiles_that_are_counted_first(as_on_a_gpu, sampled):
             assert counted in ([[2, tiles] * 4, []] if sampled and k <= 512 else [[tiles] * 4, []])
 
 
+@once
 @pytest.mark.parametrize("k", [1, 31, 32, 33, 1024, 1025])
 def test_ranks(as_on_a_gpu, k):
     """On a GPU each of few keys is compared with all, and equal keys keep their order."""
@@ -130,12 +134,14 @@ def test_ranks(as_on_a_gpu, k):
         check(keys, k, bool(reverse % 2))
 
 
+@once
 def test_more_keys_than_are_compared_with_all(as_on_a_gpu):
     as_on_a_gpu.setattr(top_k, "RANKED", 30)
     for k in (30, 31):
         check(RNG.integers(0, 9, 100).astype(np.int32), k)
 
 
+@once
 @pytest.mark.parametrize("copies", [1, 16, 64])
 def test_copies_of_counters(as_on_a_gpu, copies):
     as_on_a_gpu.setattr(top_k, "SHARED", 1)
@@ -143,6 +149,7 @@ def test_copies_of_counters(as_on_a_gpu, copies):
     check(RNG.integers(0, 300, 70 * top_k.TILE).astype(np.int32), 1000)
 
 
+@once
 def test_positions_beyond_int32(as_on_a_gpu):
     """Kernels for 2^31 keys and more have positions of int64; here they run on fewer."""
     as_on_a_gpu.setattr(algorithm, "WIDE", 1)
@@ -185,8 +192,10 @@ def test_what_is_refused():
 
 
 @needs_tool
-def test_kernels_are_assembled(monkeypatch, tmp_path):
-    seen = assemble_launches(monkeypatch, tmp_path)
+@once
+@at_levels
+def test_kernels_are_assembled(level, monkeypatch, tmp_path):
+    seen = assemble_launches(monkeypatch, tmp_path, level)
     keys, out = RNG.standard_normal(5000).astype(np.float32), np.zeros(3, np.float32)
     compute.top_k(keys, out, None, None, 5000, 3)
     assert out.tolist() == np.sort(keys)[:-4:-1].tolist()

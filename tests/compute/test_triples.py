@@ -12,7 +12,7 @@ import pytest
 from cutile import compute
 from cutile.compute import algorithm, histogram, joint, triples
 from cutile.compute.plans import Plan
-from tests.compute.checks import assemble_launches
+from tests.compute.checks import assemble_launches, at_levels
 from tests.compute.test_joint import check, kinds_of_samples
 from tests.gpu.tileir.tool import needs_tool
 
@@ -116,9 +116,10 @@ def test_the_sanitizer_has_nothing_to_report(monkeypatch, capfd):
 
 
 @needs_tool
+@at_levels
 @pytest.mark.parametrize("wide", [False, True])
-def test_kernels_are_assembled(wide, monkeypatch, tmp_path):
-    seen = assemble_launches(monkeypatch, tmp_path)
+def test_kernels_are_assembled(wide, level, monkeypatch, tmp_path):
+    seen = assemble_launches(monkeypatch, tmp_path, level)
     monkeypatch.setattr(algorithm, "WIDE", 1 if wide else algorithm.WIDE)
     check(np.random.default_rng(6).integers(0, 30, WHOLE + 1).astype(np.float32), 30, 0.0, 30.0)
     assert {"clear_for", "compare_samples", "count_triples", "add_triples"} <= set(seen)

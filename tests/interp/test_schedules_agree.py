@@ -16,6 +16,7 @@ from cutile.ir.check import check
 from cutile.ir.text import parse, to_text
 from tests.interp import reference
 from tests.interp.ir_programs import RandomKernel
+from tests.seeds import seeds
 
 GRIDS = ((1, 1, 1), (5, 1, 1), (3, 2, 1), (2, 3, 2), (1, 4, 1), (1, 2, 3))
 
@@ -39,7 +40,7 @@ def test_random_programs(rng, grid):
     assert trace(kernel, grid, [4], "interleave") == expected
 
 
-@pytest.mark.parametrize("seed", range(40))
+@seeds(20, 40)
 def test_seeded_programs(seed):
     kernel = RandomKernel(Random(seed), 40).make()
     grid = GRIDS[seed % len(GRIDS)]

@@ -93,16 +93,19 @@ def test_equivalent_mutants_are_drawn_and_not_counted(of, monkeypatch, tmp_path)
         sites.equivalents.cache_clear()
 
 
+REMEMBERED = {name: functools.cache(getattr(sites, name)) for name in ("mutants", "_is_python")}  # they take seconds
+
+
 def test_what_is_listed_as_equivalent_exists():
-    there = {k for path in sites.TARGETS for site in sites.mutants(path) for m in site
+    there = {k for path in sites.TARGETS for site in REMEMBERED["mutants"](path) for m in site
              for k in ((m.path, m.code, m.what), (m.path, m.code, "*"))}
     assert [k for k in sites.equivalents() if k not in there] == []
 
 
 @pytest.mark.parametrize("group", sites.GROUPS)
 def test_drawing_repeats_and_takes_every_kind(monkeypatch, group):
-    for costly in ("mutants", "_is_python"):
-        monkeypatch.setattr(sites, costly, functools.cache(getattr(sites, costly)))
+    for costly, remembered in REMEMBERED.items():
+        monkeypatch.setattr(sites, costly, remembered)
     drawn = sites.draw(sites.GROUPS[group], 1, 100)
     assert drawn == sites.draw(sites.GROUPS[group], 1, 100)
     assert len({(m.path, m.start, m.text) for m in drawn}) == len(drawn)

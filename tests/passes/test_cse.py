@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import pytest
-
 import cutile as ct
 from cutile.ir.nodes import Op
 from cutile.ir.walk import walk
@@ -13,9 +11,10 @@ from cutile.passes.cse import cse
 from cutile.passes.dce import dce
 from tests.front.compiling import A1, F32, I32, typed
 from tests.passes.random_programs import printed, program, trace
+from tests.seeds import seeds
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(25, 60)
 def test_random_programs(seed):
     assert trace(cse(program(seed)), seed) == printed(seed)
 

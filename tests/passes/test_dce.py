@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
-
 import cutile as ct
 from cutile.ir.nodes import Bind, Op
 from cutile.ir.walk import uses, walk
 from cutile.passes.dce import dce, removable
 from tests.front.compiling import A1, I32, typed
 from tests.passes.random_programs import printed, program, trace
+from tests.seeds import seeds
 
 
-@pytest.mark.parametrize("seed", range(40))
+@seeds(20, 40)
 def test_random_programs(seed):
     small = dce(program(seed))
     used = uses(small.body)

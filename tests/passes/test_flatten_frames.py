@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from cutile.ir.nodes import Frame, Return, While
 from cutile.ir.walk import walk
 from cutile.passes.flatten_frames import flatten_frames, flatten_some
 from tests.front.compiling import I32, typed
 from tests.passes.random_programs import printed, program, trace
+from tests.seeds import seeds
 
 
-@pytest.mark.parametrize("seed", range(80))
+@seeds(25, 80)
 def test_random_programs(seed):
     flat = flatten_frames(program(seed))
     assert not any(isinstance(n, Frame) for n in walk(flat.body))

@@ -12,10 +12,11 @@ from cutile.ir.walk import walk
 from cutile.passes.licm import licm
 from tests.front.compiling import A1, AI, F32, I32, cell, typed
 from tests.passes.random_programs import printed, program, trace
+from tests.seeds import seeds
 from tests.tileir_eval.kernels import instead_of_interpreter
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(25, 60)
 def test_random_programs(seed):
     assert trace(licm(program(seed)), seed) == printed(seed)
 

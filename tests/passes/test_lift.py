@@ -19,6 +19,7 @@ from tests.elements import applied, under_debugger
 from tests.front.compiling import A1, AI, I32, typed
 from tests.gpu.tileir.rules.small_kernels import assemble, tile
 from tests.gpu.tileir.tool import needs_tool
+from tests.seeds import seeds
 
 N = 48
 INTS = np.random.default_rng(1).integers(-30, 60, N).astype(np.int32)
@@ -140,7 +141,7 @@ def test_floats_give_what_python_gives(f):
     assert applied(f, X, Y).tolist() == [f(float(x), float(y)) for x, y in zip(X, Y, strict=True)]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@seeds(20, 40)
 def test_random_functions(seed):
     """Random nests of branches, loops and exits."""
     f = random_function(random.Random(seed))

@@ -12,13 +12,14 @@ from cutile.passes.licm import licm
 from cutile.passes.loop_split import loop_split
 from tests.front.compiling import A1, I32, typed
 from tests.passes.random_programs import printed, program, trace
+from tests.seeds import seeds
 
 
 def nodes(kernel, kind) -> int:
     return sum(isinstance(n, kind) for n in walk(kernel.body))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@seeds(20, 40)
 def test_random_programs(seed):
     kernel = loop_split(licm(flatten_frames(program(seed))))
     assert trace(kernel, seed) == printed(seed)

@@ -326,12 +326,13 @@ def test_bits(case, data):
         same(case, x)
 
 
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("case", ALWAYS + POWERS + CHECKED, ids=name)
-def test_bits_of_every_special_value(case):
+def test_bits_of_every_special_value(case, step):
     """Each fills a row, stands among others, and is a divisor."""
     values = specials(case[1])
     with np.errstate(all="ignore"):
-        for v in values[::4]:
+        for v in values[::step]:
             x = np.resize(values, (4, COLUMNS)).astype(float)
             x[0], x[1, ::2], x[2, 0] = v, v, v
             for part in (x,) if case not in CHECKED else x[:, None]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from cutile.ir.nodes import For, Return, While
 from cutile.ir.walk import walk
 from cutile.passes.flatten_frames import flatten_frames
 from cutile.passes.structured_exits import structured_exits
 from tests.passes.random_programs import printed, program, trace
+from tests.seeds import seeds
 
 
 def returns_in_loops(kernel) -> int:
@@ -16,7 +15,7 @@ def returns_in_loops(kernel) -> int:
     return sum(isinstance(n, Return) for loop in loops for n in walk(loop.body))
 
 
-@pytest.mark.parametrize("seed", range(80))
+@seeds(25, 80)
 def test_random_programs(seed):
     kernel = structured_exits(flatten_frames(program(seed)))
     assert returns_in_loops(kernel) == 0

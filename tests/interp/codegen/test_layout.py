@@ -11,6 +11,7 @@ from cutile.interp.codegen import batch_analysis, layout
 from cutile.ops import _layout
 from tests.interp.ir_programs import RandomKernel
 from tests.interp.test_schedules_agree import GRIDS, trace
+from tests.seeds import seeds
 
 
 def chosen(kernel, *args, grid=(64,)):
@@ -90,7 +91,7 @@ def test_the_number_of_blocks_changes_no_result(blocks):
     assert (found[0] == found[1]).all() and (np.sort(found[0], axis=1) == np.arange(8)).all()
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(25, 60)
 def test_random_programs_give_the_same_with_blocks_last(seed, monkeypatch):
     monkeypatch.setattr(_layout, "ENOUGH", 1)
     monkeypatch.setattr(batch_analysis, "ops_to_move", lambda *of: frozenset(layout._sources(*of)))
