@@ -263,3 +263,22 @@ def test_uses_of_the_result_of_a_call(f, uses):
     launch(k, np.full(8, 1 + 2.0**-12, np.float32), out)
     assert out.reshape(3, 8)[:, 0].tolist() == [2.0**-24 if uses == 1 else 0.0, *(
         (1 + 2.0**-11) * i if i < uses else 0.0 for i in (1, 2))]
+
+
+MODES = (None, ct.RoundingMode.RN, ct.RoundingMode.RZ, ct.RoundingMode.RM)
+
+
+@clause("MACH-7.mode")
+@pytest.mark.parametrize("of_sum", MODES, ids=str)
+@pytest.mark.parametrize("of_product", MODES, ids=str)
+def test_modes_of_products_and_sums(of_product, of_sum):
+    """A product is fused if both are rounded alike; to nearest, if nothing else is said."""
+    alike = (of_product or MODES[1]) is (of_sum or MODES[1])
+
+    def minus(x, y, z):
+        return ct.sub(ct.mul(x, y, rounding_mode=of_product), z, rounding_mode=of_sum)
+
+    def plus(x, y, z):
+        return ct.add(ct.mul(x, y, rounding_mode=of_product), -z, rounding_mode=of_sum)
+
+    assert [sign_of_error(f) for f in (minus, plus)] == [int(alike)] * 2

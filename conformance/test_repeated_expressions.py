@@ -163,7 +163,29 @@ def divided_in_a_branch(a, b, n):
     return s
 
 
-FUNCTIONS = [before_a_branch, only_in_branches, before_a_loop, carried_unchanged, in_nested_loops, behind_a_break,
+def left_at_once(a, b, n):
+    """Bounds that differ by element, and a loop that nothing continues."""
+    s = a
+    for i in range(b, b + n + 2):
+        s = s * 3 + i
+        break
+    return s
+
+
+def left_at_once_or_not_begun(a, b, n):
+    s, i = a, 0
+    while i < b:
+        i = i + 1
+        if s > n:
+            s = s - 2
+            break
+        s = s + 5
+        break
+    return s * 10 + i
+
+
+FUNCTIONS = [left_at_once, left_at_once_or_not_begun,
+             before_a_branch, only_in_branches, before_a_loop, carried_unchanged, in_nested_loops, behind_a_break,
              while_it_holds, in_calls, nobody_needs, some_are_needed, never_reaches_the_end,
              divided_in_a_loop, divided_while_it_may, divided_in_a_branch]
 A, B = (m.ravel().astype(np.int32) for m in np.meshgrid(range(-2, 6), range(-3, 5)))
@@ -194,3 +216,58 @@ def test_elements(f, n):
         ct.store(out, 0, ct.elementwise(lambda x, y: f(x, y, count))(ct.load(a, 0, 64), ct.load(b, 0, 64)))
 
     assert run(k, A, B, n, np.zeros_like(A)).tolist() == wanted(f, n)
+
+
+def some(d):
+    return ct.full((4,), 3, d)
+
+
+def none(d):
+    return ct.full((4,), 0, d)
+
+
+DIVISORS = {  # of 8 elements, by what they are divided in each iteration alike
+    "number": lambda d, t: ct.full((8,), 3, d),
+    "zero": lambda d, t: ct.full((8,), 0, d),
+    "joined": lambda d, t: ct.cat((some(d), none(d)), 0),
+    "joined, zeros first": lambda d, t: ct.cat((none(d), some(d)), 0),
+    "loaded": lambda d, t: t,
+    "moved": lambda d, t: ct.permute(t.reshape((2, 4)), (1, 0)).reshape((8,)),
+    "part": lambda d, t: ct.extract(ct.cat((ct.full((8,), 5, d), t), 0), (1,), (8,)),
+    "cast to zero": lambda d, t: ct.full((8,), 256, ct.int32).astype(ct.int8).astype(d),
+    "cast": lambda d, t: ct.full((8,), 260, ct.int32).astype(ct.int8).astype(d),
+}
+QUOTIENTS = {"quotient": lambda x, y: x // y, "remainder": lambda x, y: x % y, "rounded up": lambda x, y: ct.cdiv(x, y)}
+
+
+@clause("ARITH-5.zero", "ARITH-6.zero", "ARITH-7.zero")
+@pytest.mark.parametrize("n", [0, 2])
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "float32"])
+@pytest.mark.parametrize("of", QUOTIENTS)
+@pytest.mark.parametrize("divisor", DIVISORS)
+def test_division_by_what_stays_the_same(divisor, of, dtype, n):
+    """In a loop, which may not begin. What is divided by zero is not compared, unless it has a value."""
+    if of == "rounded up" and dtype == "float32":
+        of = "remainder"
+    by, d, quotient = DIVISORS[divisor], getattr(ct, dtype), QUOTIENTS[of]
+
+    @ct.kernel
+    def k(x, y, count, used, out):
+        t = by(d, ct.load(y, 0, 8))
+        v = ct.load(x, 0, 8)
+        s = v
+        for _ in range(count):
+            s = quotient(v, t)
+        ct.store(out, 0, s)
+        ct.store(used, 0, t)
+
+    @ct.kernel
+    def once(x, y, out):
+        ct.store(out, 0, quotient(ct.load(x, 0, 8), ct.load(y, 0, 8)))
+
+    x, y = np.arange(11, 27, 2).astype(dtype), np.array([3, 0, 5, 1, 0, 7, 2, 9], dtype)
+    used, got, want = np.zeros(8, dtype), np.zeros(8, dtype), np.zeros(8, dtype)
+    run(k, x, y, n, used, got)
+    run(once, x, used, want)
+    same = (used != 0) | (dtype == "float32")
+    np.testing.assert_array_equal(got[same], (want if n else x)[same])

@@ -155,7 +155,8 @@ class _Uses:
         while (n := self.defined.get(v)) in self.straight:
             frames.append(n)
             v = self.straight[n].operands[n.results.index(v)]
-        return v, frames[::-1]
+        frames.reverse()
+        return v, frames
 
     def product(self, v: Value, add: Op) -> tuple[Op | None, list[Frame]]:
         """The `mul` that makes the operand `v` of `add`, if only `add` uses its product, once, else None; and the

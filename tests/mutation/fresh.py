@@ -8,12 +8,12 @@ Whatever a table gives other code at import comes from the mutated text here, an
 the first test. The processes fork from one that has imported what others wrote and nothing of this project, so an
 import takes half a second. Each runs a few tests: those whose text has rare tokens of the mutated code, those of the
 file that mirrors the mutated one (`tests/test_mirror.py` says which), and those that `shards` chose: tests named after
-the mutated code, then tests that execute lines with its words, then tests that execute it. With --suite these are
-tests of the suite and the referee's programs alone, if those of `shards` were, and then the files of the suite that are
-about the mutated one (suite_files.py). Mutants of `passes` and `tileir` then run through bytecode, on all programs of
-the referee if nothing else kills them: those of `passes` without checks of bounds where a launch may leave them out,
-those of `tileir` if NVIDIA's disassembler reads it as we do. FOLDER/import.jsonl gets the verdicts, which
-`shards --table` counts with the others.
+the mutated code, then tests that execute lines with its words, then tests that execute it. With --suite these are tests
+of the suite and the referee's programs alone, if those of `shards` were, and then the files of the suite that are about
+the mutated one (suite_files.py). Mutants of `passes` and `tileir` then run through bytecode, on all programs of the
+referee if nothing else kills them: those of `passes` without checks of bounds where a launch may leave them out, those
+of `tileir` if NVIDIA's disassembler reads it as we do. Before, mutants of INTERPRETED run on the interpreter.
+FOLDER/import.jsonl gets the verdicts, which `shards --table` counts with the others.
 """
 
 from __future__ import annotations
@@ -46,6 +46,10 @@ RARE = 30  # a word that more test functions have is not rare
 IMPLEMENTATION = "cutile:interp"
 OF_SUITE = {"front": IMPLEMENTATION, "passes": "tests.tileir_eval.adapter:Unchecked",  # on which --suite runs
             "tileir": "tests.tileir_eval.adapter:Disassembled"}
+#: files whose meaning the interpreter shows above all: how it runs blocks that wait, and what it is given of calls.
+#: With --suite their mutants run there first.
+INTERPRETED = {"cutile/analysis/spin_wait.py", "cutile/analysis/live.py", "cutile/passes/fma.py",
+               "cutile/passes/flatten_frames.py", "cutile/passes/lift.py"}
 WHOLE = {"front": (), "passes": ("tests/mutation/generated_programs.py",),  # with --suite, what runs after all others
          "tileir": ("conformance/test_exported_functions.py", "conformance/test_versions.py",
                     "tests/mutation/generated_programs.py")}
@@ -163,6 +167,11 @@ def open_mutants(given: argparse.Namespace) -> Iterator[tuple[str, int, Mutant]]
                 yield group, number, m
 
 
+def judges(m: Mutant, group: str) -> list[str]:
+    """The implementations on which the suite runs, one after the other."""
+    return [IMPLEMENTATION] * (m.path in INTERPRETED) + [OF_SUITE[group]]
+
+
 def attempt(given: argparse.Namespace, near: dict[tuple[str, int], list[str]], d: tuple[str, int, Mutant]) -> None:
     group, number, m = d
     began = time.monotonic()
@@ -170,8 +179,11 @@ def attempt(given: argparse.Namespace, near: dict[tuple[str, int], list[str]], d
         return
     tests = given.tests or chosen(m, group, given.suite, near.get((group, number), []))
     limit = min(given.budget, given.deadline - began)
-    impl = OF_SUITE[group] if given.suite else given.impl
-    found = killer(m, tests, limit, impl)
+    found = None
+    impls = judges(m, group) if given.suite else [given.impl]
+    for k, impl in enumerate(impls):
+        left = began + limit - time.monotonic()
+        found = found or killer(m, tests, left / (len(impls) - k), impl)
     row = {"group": group, "number": number, "stage": STAGE, "killer": found, "ran": len(tests),
            "available": len(tests), "seconds": round(time.monotonic() - began, 1)}
     with (given.folder / VERDICTS).open("a") as f:

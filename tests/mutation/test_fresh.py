@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -50,6 +51,18 @@ def test_some_test_runs_on_every_mutant(monkeypatch):
     monkeypatch.setattr(fresh, "files_about", lambda path: [])
     assert fresh.chosen(m, "front", True, []) == [fresh.ANY]
     assert (sites.ROOT / fresh.ANY).is_file()
+
+
+def test_what_the_interpreter_shows_runs_there_first(monkeypatch, tmp_path):
+    ran = []
+    monkeypatch.setattr(fresh, "killer", lambda m, tests, limit, impl: ran.append((impl, limit)))
+    given = argparse.Namespace(deadline=float("inf"), tests=["t"], budget=60, suite=True, impl="x", folder=tmp_path)
+    for path in ("cutile/passes/fma.py", "cutile/passes/licm.py"):
+        fresh.attempt(given, {}, ("passes", 0, next(m for s in sites.mutants(path) for m in s)))
+    bytecode = fresh.OF_SUITE["passes"]
+    assert [impl for impl, _ in ran] == [fresh.IMPLEMENTATION, bytecode, bytecode]
+    assert [round(limit) for _, limit in ran] == [30, 60, 60]  # half of the time, or what the first has left
+    assert all((sites.ROOT / path).is_file() for path in fresh.INTERPRETED)
 
 
 def test_tests_that_others_chose_come_by_rank(tmp_path):
