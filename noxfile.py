@@ -209,8 +209,8 @@ def pages(session: nox.Session) -> None:
 
 @nox.session
 def deep(session: nox.Session) -> None:
-    """Tests too long for each change: whole-domain sweeps, long random programs, every program assembled for GPUs,
-    thousands of interrupts, hundreds of forks.
+    """Tests too long for each change: whole-domain sweeps, whole grids of dtypes, long and many random programs, every
+    program assembled for GPUs, thousands of interrupts, hundreds of forks.
     """
     session.install("-e", ".[examples,gpu,test]")
     session.run("pytest", "tests", "conformance", "-n", "2", "-m", "deep", *session.posargs, env={"CUTILE_CHECK": "1"})
