@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cutile import settings
+from cutile.compute.extremes import extreme_with
 from cutile.compute.function_key import debugged
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ArrayIterator
@@ -48,6 +49,8 @@ def call_of(inputs: Sequence[IteratorBase], out: IteratorBase, op: Operator) -> 
 
 def _with_constants(result: Result, dtype: DType) -> OneCall | None:
     region = elementwise_region(result.kernel)
+    if region is not None and (found := extreme_with(region)) is not None and result.type == Number(dtype):
+        return OneCall(UFUNCS[found[0]], (0, np.array(found[1], info(dtype).storage)))
     ops, given = ([], None) if region is None else only_ops(region)
     numbers: dict[Value, Any] = {n.results[0]: n.attrs["value"] for n in ops if n.op.name == "constant"}
     others = [n for n in ops if n.op.name != "constant"]

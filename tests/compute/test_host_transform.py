@@ -13,13 +13,26 @@ from cutile.compute.value_types import value_type
 from tests.compute.checks import forget_plans
 
 DTYPES = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+
+
+def early(v):
+    if v < 3:
+        return 3
+    return v
+
+
 ONE = [OpKind.NEGATE, OpKind.BIT_NOT, lambda v: -v, lambda v: v & 7, lambda v: v + 1, lambda v: 100 - v,
-       lambda v: v - v, lambda v: v << 3, lambda v: v >> 7, lambda v: 3 * v, lambda v: max(v, 5)]
+       lambda v: v - v, lambda v: v << 3, lambda v: v >> 7, lambda v: 3 * v, lambda v: max(v, 5),
+       lambda v: v if v > 5 else 5, lambda v: 5 if v > 5 else v, lambda v: 100 if 100 <= v else v, lambda v: early(v)]
 TWO = [OpKind.PLUS, OpKind.MULTIPLIES, OpKind.MINIMUM, OpKind.MAXIMUM, OpKind.BIT_AND, OpKind.BIT_OR, OpKind.BIT_XOR,
        OpKind.MINUS, lambda a, b: b + a, lambda a, b: b - a, lambda a, b: a + a, lambda a, b: 7 ^ b,
        lambda a, b: a if a > b else b]
-OTHERS = [lambda a, b: a + b + 1, lambda a, b: b, lambda a, b: 5, lambda a, b: a << b, lambda a, b: a << 64,
-          lambda a, b: 3 >> a, lambda a, b: a > b]  # which kernels compute
+OTHERS = [lambda a, b: a if a > 5 else 6, lambda a, b: 5 if a > 5 else 5, lambda a, b: a if a == 5 else 5,
+          lambda a, b: a if a > 5 else b, lambda a, b: a + b + 1, lambda a, b: b, lambda a, b: 5, lambda a, b: a << b,
+          lambda a, b: a << 64, lambda a, b: 3 >> a, lambda a, b: a > b]  # which kernels compute
+
+OTHERS_OF_ONE = [lambda v: v if v > 5 else 6, lambda v: 5 if v > 5 else 5, lambda v: v if v == 5 else 5,
+                 lambda v: 7 if v > 5 else v, lambda v: v if v > 5 else v, lambda v: v if 5 < v < 9 else 5]
 
 
 @pytest.fixture
@@ -55,7 +68,8 @@ def call(op, a, b, out, n):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("op", "two"), [(op, False) for op in ONE] + [(op, True) for op in (*TWO, *OTHERS)])
+@pytest.mark.parametrize(("op", "two"), [(op, False) for op in (*ONE, *OTHERS_OF_ONE)] +
+                         [(op, True) for op in (*TWO, *OTHERS)])
 def test_integers_wrap_as_in_kernels(op, two, dtype, ran):
     a, b = integers(dtype, 1001)
     b = b if two else None
@@ -66,7 +80,7 @@ def test_integers_wrap_as_in_kernels(op, two, dtype, ran):
     for source, target in ((a, out[1:-1]), (strided, out[1:-1]), (a, out[-2:0:-1]), (place, place)):
         ran.clear()
         call(op, source, b, target, 1001)
-        assert target.tobytes() == right.tobytes() and bool(ran) == (op in OTHERS)
+        assert target.tobytes() == right.tobytes() and bool(ran) == (op in (*OTHERS, *OTHERS_OF_ONE))
     assert out[0] == out[-1] == 7
     out[:] = 7
     call(op, a, b, out, 5)
