@@ -25,7 +25,6 @@ TESTED_ELSEWHERE = {
     "compute/blocks": ("compute/test_reduce.py", "reductions are made of them"),
     "compute/digits": ("compute/test_radix.py", "radix sorts are made of them"),
     "compute/splits": ("compute/test_compaction.py", "compaction does what they say"),
-    "compute/look_back": ("compute/test_compaction.py", "it is the way of compaction that sees items once"),
     "compute/lanes": ("compute/test_merge.py", "merging is made of them"),
     "compute/well_known": ("compute/test_operators.py", "they are operators"),
     "compute/pairs": ("compute/test_radix.py", "sorts move keys and values by them"),

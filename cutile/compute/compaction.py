@@ -4,7 +4,9 @@ An algorithm says by a `Split` which flags an item has, and where an item goes w
 flag stand before it. Three launches count the flags of groups of tiles, add the counts up, and move the items. In GPU
 memory, where a launch of few items takes longer than what it does, each block adds up the counts before its own itself
 where there are fewer than MANY items, so that two launches do; and of at most ONCE items it counts the flags before its
-own, too, in the only launch. Operators that capture arrays may update them, and so see each item once (`look_back.py`).
+own, too, in the only launch. Where there are many items that several algorithms and dtypes have, one launch learns from
+blocks before what they counted, and reads memory once; so it goes for operators that capture arrays, since these may
+update them, and so see each item once (`compact_once.py`).
 """
 
 from collections.abc import Callable, Iterator
@@ -13,17 +15,18 @@ from typing import Any
 import cutile as ct
 from cutile.compute.algorithm import is_wide, kernels_for, position
 from cutile.compute.blocks import put_one
+from cutile.compute.compact_once import compact_once, pays
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ARRAYS
-from cutile.compute.look_back import TILE, looking_at_items_once
 from cutile.compute.overlaps import check_apart
 from cutile.compute.places import Room, check_places
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
-from cutile.compute.splits import Split, Work, check_counter, ranked, total
+from cutile.compute.splits import Split, Work, check_counter, lanes_width, ranked, total
 from cutile.compute.value_types import Number
 
 HOST_TILE = 4096  # items of a tile in host memory
+TILE = 2048  # of one in GPU memory
 SMALL = 1024  # of one where there are fewer than MANY items: less code to compile than for more items
 ONCE = 1 << 15  # items, of which a block counts those before its own in less time than a launch takes
 AHEAD = 4096  # of these at a time
@@ -200,8 +203,8 @@ def _way(work: Work) -> Callable[[Work], None]:
     """How the items are moved."""
     if work.plan.on_host:
         return _with_three_launches
-    if work.plan.captures:
-        return looking_at_items_once
+    if work.plan.captures or pays(work):
+        return compact_once
     if work.n <= ONCE and not work.split.loops:
         return _with_one_launch
     return _with_two_launches if work.n < MANY else _with_three_launches
@@ -237,7 +240,7 @@ def _with_two_launches(work: Work) -> None:
 def _with_three_launches(work: Work) -> None:
     plan, n, many = work.plan, work.n, work.split.counts
     group = 1 if plan.on_host or n < GROUPED else GROUP
-    width = _width(work) if group > 1 else 1
+    width = lanes_width(work) if group > 1 else 1
     lanes = SPARSE if work.split.sparse else FEW
     tile = HOST_TILE if plan.on_host else lanes if width > 1 else TILE
     tiles, full = -(-n // tile), n // tile
@@ -262,12 +265,6 @@ def _with_three_launches(work: Work) -> None:
     kernel = _moving(work, 0)
     for blocks, begin, whole in parts(full, tiles):
         plan.launch(blocks, kernel, *work.states(), counts, within, (), begin, n, tile, group, whole, width)
-
-
-def _width(work: Work) -> int:
-    """How many items beside each other a lane loads at a time, if it may store only those with a flag; else 1."""
-    bits = [d.bitwidth for d in work.sources[0].value_type.dtypes]
-    return 16 * 8 // max(bits) if hasattr(work.split, "put_lanes") and min(bits) >= 32 else 1
 
 
 def _check_room(room: Room, n: int, many: int) -> Callable:

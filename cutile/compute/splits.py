@@ -133,6 +133,12 @@ class Work(NamedTuple):
         return tuple(it.state(self.n) for it in self.sources), tuple(it.state(None) for it in self.outs.values())
 
 
+def lanes_width(work: Work) -> int:
+    """How many items beside each other a lane loads at a time, if it may store only those with a flag; else 1."""
+    bits = [d.bitwidth for d in work.sources[0].value_type.dtypes]
+    return 16 * 8 // max(bits) if hasattr(work.split, "put_lanes") and min(bits) >= 32 else 1
+
+
 # ------------------------------------------------------------------ tile code
 
 

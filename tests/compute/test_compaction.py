@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import cutile as ct
 from cutile import compute
-from cutile.compute import algorithm, compaction, look_back
+from cutile.compute import algorithm, compact_once, compaction
 from cutile.compute.plans import Plan
 from cutile.compute.select import Select
 from cutile.errors import TileValueError
@@ -124,7 +124,7 @@ def test_positions_beyond_int32(way, monkeypatch):
     """Kernels for 2^31 items and more have positions of int64; here they run on fewer."""
     monkeypatch.setattr(algorithm, "WIDE", 1)
     seen = []
-    for module in (compaction, look_back):
+    for module in (compaction, compact_once):
         monkeypatch.setattr(module, "kernels_for", lambda key, make, *args: seen.append(key) or make(*args))
     compare(numbers(9000), 9000, np.int32, numbers(9000).tolist())
     if way == "host":  # NumPy moves items there, but for those that are converted
@@ -300,7 +300,7 @@ def test_the_sanitizer_has_nothing_to_report(way, monkeypatch):
     pytest.param(way, kernels, wide, marks=[pytest.mark.deep] * (wide and way == "gpu, two launches"))  # many has these
     for way, kernels in (("gpu", {"compact"}), ("gpu, two launches", {"count_flags", "move"}),
                          ("gpu, many", {"count_flags", "add_up", "move"}),
-                         ("gpu, each item once", {"clear_words", "look_back"})) for wide in (False, True)])
+                         ("gpu, each item once", {"clear_words", "compact_once"})) for wide in (False, True)])
 def test_kernels_are_assembled(way, kernels, wide, level, monkeypatch, tmp_path):
     seen = assemble_launches(monkeypatch, tmp_path, level)
     choose(monkeypatch, way)
