@@ -143,7 +143,7 @@ def compact_once(work: Work) -> None:
     words = plan.array(many, ct.int64)
     plan.launch(many // CLEARED, clear_words, words, CLEARED)
     asked = max(4 * GROUP, 1 << (2 * GROUP + chunks - 1).bit_length())
-    kernel = kernels_for(("once", *work.key, way), _compacted_once, work.split, *work.annotations(), work.counter,
+    kernel = kernels_for(("once", way, *work.key), _compacted_once, work.split, *work.annotations(), work.counter,
                          work.wide, way)
     for blocks, whole in ((n // way.size, True), (tiles - n // way.size, False)):  # masks cost time
         plan.launch(blocks, kernel, *work.states(), work.counter.state(work.split.counts), words, first_group,
