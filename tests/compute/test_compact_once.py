@@ -11,7 +11,7 @@ import cutile as ct
 from cutile import compute
 from cutile.compute import algorithm, compact_once, compaction
 from cutile.compute.plans import Plan
-from tests.compute.checks import assemble_launches
+from tests.compute.checks import assemble_launches, at_levels
 from tests.gpu.tileir.tool import needs_tool
 
 TILE, GROUP = 32, 4
@@ -124,12 +124,13 @@ def test_the_sanitizer_has_nothing_to_report(monkeypatch, capfd):
 
 
 @needs_tool
-def test_the_kernel_is_assembled(monkeypatch, tmp_path):
+@at_levels
+def test_the_kernels_are_assembled(level, monkeypatch, tmp_path):
     monkeypatch.undo()
     monkeypatch.setattr(Plan, "on_host", False)
     monkeypatch.setattr(compact_once, "MANY", 1)
     monkeypatch.setattr(compaction, "ONCE", 1)
-    seen = assemble_launches(monkeypatch, tmp_path)
+    seen = assemble_launches(monkeypatch, tmp_path, level)
     check(numbers(9000))
     assert "compact_once" in seen
     for dtype in (np.int32, np.float64):
