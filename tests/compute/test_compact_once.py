@@ -1,5 +1,5 @@
-"""Compaction in one launch: sizes around tiles, groups and chunks, in any order of blocks, and of which items it is made
-so. In the interpreter.
+"""Compaction in one launch: sizes around tiles, groups and chunks, in any order of blocks, and of which items. In the
+interpreter.
 """
 
 from __future__ import annotations
