@@ -22,6 +22,9 @@ CHANGES = {  # what nothing reads, or what is equal afterwards
     "a staticmethod that nothing names": "Own.static = staticmethod(lambda: 8)",
     "a classmethod that nothing names": "Own.of_class = classmethod(lambda cls: 8)",
     "a class that gets what nothing names": "Base.of_none = property(); Base.static_of_none = staticmethod(len)",
+    "annotations that are read": "Own.__annotations__, Base.__annotations__, Plain.__annotations__",
+    "a documentation": "Own.__doc__ = Base.__doc__ = 'text'",
+    "a signature that a tool keeps": "Own.__signature__ = Base.__signature__ = None",
     "equal bools": "flags[:] = [1 == 1, 1 == 2]",
     "equal numbers and texts": "items[:] = "
                                "[float('2.5'), ''.join(['te', 'xt']), (float('1.5'), int('9' * 9)), bytes([9] * 9)]",
