@@ -541,3 +541,16 @@ def test_branches_on_the_counter(body, compared):
     out = run(k, np.array(cases, dtype), np.zeros(len(cases), dtype), grid=(len(cases),))
     bits = 8 * out.itemsize
     assert [w % (1 << bits) for w in out.tolist()] == [body(holds, *c) % (1 << bits) for c in cases]
+
+
+@clause("LOOP-10")
+@pytest.mark.parametrize("count", [0, -1])
+def test_loops_without_end_in_loops_that_never_run(count):
+    @ct.kernel
+    def k(n, y):
+        for i in range(n):
+            while True:
+                i = i + 1
+        ct.store(y, 0, 7)
+
+    assert run(k, count, np.zeros(1, np.int32)).tolist() == [7]

@@ -51,8 +51,8 @@ OF_SUITE = {"front": IMPLEMENTATION, "passes": "tests.tileir_eval.adapter:Unchec
 INTERPRETED = {"cutile/analysis/spin_wait.py", "cutile/analysis/live.py", "cutile/passes/fma.py",
                "cutile/passes/flatten_frames.py", "cutile/passes/lift.py"}
 WHOLE = {"front": (), "passes": ("tests/mutation/generated_programs.py",),  # with --suite, what runs after all others
-         "tileir": ("conformance/test_exported_functions.py", "conformance/test_versions.py",
-                    "tests/mutation/generated_programs.py")}
+         "tileir": ("tests/gpu/tileir/test_operations.py", "conformance/test_exported_functions.py",
+                    "conformance/test_versions.py", "tests/mutation/generated_programs.py")}
 FOLDERS = {"front": ("conformance", "tests/front"), "passes": ("conformance", "tests/passes", "tests/analysis"),
            "tileir": ("tests/gpu/tileir",)}
 

@@ -199,7 +199,7 @@ class Builder:
         results = [ty.Tile(v.type.element, v.type.shape[:dim] + v.type.shape[dim + 1:]) for v in operands]
         return self._fold("reduce", operands, results, {"dim": dim, "identities": identities}, loc)
 
-    def scan(self, operands: Sequence[Value], dim: int, identities: Sequence, *, reverse: bool = False,
+    def scan(self, operands: Sequence[Value], dim: int, identities: Sequence, *, reverse: bool,
              loc: Span | None = None) -> OpenRegion:
         """Like reduce, but every partial result is kept: results have the types of the operands."""
         attrs = {"dim": dim, "identities": identities, "reverse": reverse}

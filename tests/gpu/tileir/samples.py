@@ -242,8 +242,8 @@ def _reduce(s: Scene):
     return s.op("addf", [r.results[0], r.results[0]])
 
 
-def _scan(s: Scene, t=F, x=1.0, name="mulf", **options):
-    with s.b.scan([s.of(t)], 0, [x], **options) as r:
+def _scan(s: Scene, t=F, x=1.0, name="mulf", reverse=False):
+    with s.b.scan([s.of(t)], 0, [x], reverse=reverse) as r:
         element, accumulated = r.arguments
         s.op("yield", [[s.op(name, [accumulated, element])]])
     return r.results
