@@ -35,9 +35,9 @@ class Way(NamedTuple):
 
 
 KEPT = Way(4096, 1, 4, None)  # with few blocks of a multiprocessor, so that a thread has registers for its items
-WAYS = {(1, 64): KEPT, (2, 64): Way(4096, 4, 3, 8), (2, 32): Way(4096, 8, 8, None)}  # by flags, and bits of an item
+WAYS = {(1, 64): KEPT, (2, 64): Way(4096, 4, 3, 8), (2, 32): Way(8192, 8, 3, 8)}  # by flags, and bits of an item
 GROUP = 32  # tiles of a group, and groups of a chunk
-COUNT = 25  # bits of a word that count a flag: a chunk has no more than 2^22 items
+COUNT = 25  # bits of a word that count a flag: a chunk has no more than 2^23 items
 TILES = 2 * COUNT  # the bits of a word from this one on count tiles
 CLEARED = 1024  # words that a block clears
 RELAXED = ct.MemoryOrder.RELAXED
