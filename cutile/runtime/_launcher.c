@@ -410,8 +410,8 @@ static PyMethodDef methods[] = {
      "read_roles(kinds, how, readers, first, arguments) -> (key, roots) of a call of an algorithm (compute/roles.py).\n"
      "kinds: how arrays are read, by class: TORCH_SHIM, CUPY_FIELDS, or what `lender` gave; and numbers of dtypes\n"
      "of CuPy;  how: for each argument what is read here, of MAY_BE_ARRAY (an array in GPU memory, or a NumPy array\n"
-     "with one axis), IS_WRITTEN (a writable one), MAY_BE_INT and MAY_BE_NONE;  readers: what reads all else, given argument, key and roots;  first: the first item of the key.\n"
-     "What a reader raises is raised"},
+     "with one axis), IS_WRITTEN (a writable one), MAY_BE_INT and MAY_BE_NONE;  readers: what reads all else, given\n"
+     "argument, key and roots;  first: the first item of the key. What a reader raises is raised"},
     {"apart", (PyCFunction)(void (*)(void))apart, METH_FASTCALL,
      "apart(pairs, roots) -> whether no pair of lines of memory shares any (compute/overlaps.py)"},
     {"run_steps", (PyCFunction)(void (*)(void))run_steps, METH_FASTCALL,
