@@ -64,6 +64,11 @@ CONDITIONS = {
     "by another choice": lambda u: (True if u > 1 else u == 0),
     "by a choice of truths": lambda u: (False if u > 1 else True),
     "always": lambda u: u < 9,
+    "never": lambda u: (False if u > 1 else ct.bool_(False)),
+    "never, as computed": lambda u: (u > u if u > 1 else u < u),
+    "not always": lambda u: not (True if u > 1 else ct.bool_(True)),
+    "not never": lambda u: not (ct.bool_(False) if u > 1 else False),
+    "on one side": lambda u: (ct.bool_(False) if u > 1 else True),
 }
 
 
@@ -76,6 +81,8 @@ IN_NUMBERS = {
     "wrapping below": lambda u: wrap(u - 2147483646) > -2147483647,
     "inverted bits": lambda u: not (u < 0 or u > 1),
     "inverted": lambda u: u >= 0,
+    "never": lambda u: False, "not always": lambda u: False, "not never": lambda u: True,
+    "on one side": lambda u: u <= 1,
 }
 
 
@@ -128,6 +135,13 @@ def while_a_variable_holds(u, holds, work):
             again = False
 
 
+def while_nothing_else(u, holds, work):
+    while holds(u):
+        work(u)
+        if u < 8:
+            break
+
+
 def in_neither_branch(u, holds, work):
     if holds(u):
         pass
@@ -136,7 +150,7 @@ def in_neither_branch(u, holds, work):
 
 
 FORMS = (in_the_other_branch, behind_an_exit, behind_the_other_exit, in_a_loop, while_it_holds, while_a_variable_holds,
-         in_neither_branch)
+         while_nothing_else, in_neither_branch)
 IN_FORMS = ("at least", "below", "equal", "unequal", "both", "either", "neither", "bits")
 
 
@@ -151,7 +165,7 @@ def test_what_comparisons_tell(condition, form, bounded):
     true = IN_NUMBERS.get(condition, holds)
     reached = [u for u in range(4, -5, -1) if bool(true(u)) == (form is not in_neither_branch)
                and (u >= -1 if bounded == "below" else u <= 2)]
-    for shift in sorted({-min(reached), -min(reached) - 1, -max(reached)}):
+    for shift in sorted({-min(reached), -min(reached) - 1, -max(reached)} if reached else {0, 1}):
         compare(holds, form, bounded, shift, reached)
 
 

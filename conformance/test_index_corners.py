@@ -2,6 +2,8 @@
 ranges of one value, tiles that reach over the end of an array that others fill.
 """
 
+from typing import Annotated, Any
+
 import numpy as np
 import pytest
 
@@ -173,3 +175,23 @@ def test_behind_a_branch_that_returns(tiles_of):
     x, y = np.arange(1, TILE * tiles_of + 1, dtype=np.int32), np.zeros((BLOCKS, TILE), np.int32)
     launch(k, x, y, grid=(9,))
     assert y.tolist() == [at(x, u) if u < 2 else [0] * TILE for u in range(BLOCKS)]
+
+
+@clause("TVOP-4.add", "TVOP-4.max", "LOOP-1.stop")
+@pytest.mark.parametrize("kind", ["add", "max"])
+@pytest.mark.parametrize("known", [False, True], ids=["of any size", "of a constant size"])
+def test_atomic_stores_to_arrays_that_they_fill(kind, known):
+    """They have no checks that could be left out."""
+    many = 3
+
+    @ct.kernel
+    def k(x: Annotated[Any, ct.ArrayAnnotation(static_shape_dims=(0,) if known else ())], y):
+        v, n = x.tiled_view((WHOLE,)), many if known else ct.num_tiles(x, 0, (WHOLE,))
+        for i in range(n):
+            t = ct.load(y, i, (WHOLE,), allow_tma=False)
+            getattr(v, "atomic_store_" + kind)(i, t)
+
+    x, y = np.arange(many * WHOLE, dtype=np.int32), np.arange(many * WHOLE, dtype=np.int32)[::-1] * 2
+    want = {"add": np.add, "max": np.maximum}[kind](x, y)
+    launch(k, x, y.copy())
+    assert x.tolist() == want.tolist()
