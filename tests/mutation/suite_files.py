@@ -30,21 +30,22 @@ OF_FRONT = {
 OF_PASSES = {
     "access": "load part_limits computed_indices slices",
     "affine": "index_limits part_limits guarded_tiles computed_indices computed_slices",
-    "aliasing": "store ordering slices", "divisibility": "computed_slices slices pointers",
+    "aliasing": "store ordering waits slices", "divisibility": "computed_slices slices pointers",
     "float_ranges": "quotient_edges row_division quotient_limits",
     "guards": "index_corners guarded_limits guarded_tiles",
     "inside": "index_corners part_limits guarded_tiles computed_indices",
     "live": "fused_uses machine",
     "ranges": "index_corners part_limits index_limits guarded_limits computed_slices guarded_tiles "
               "computed_indices",
-    "spin_wait": "ordering atomics",
+    "spin_wait": "ordering waits atomics",
     "tokens": "ordering computed_slices",
     "cse": "repeated_expressions repeated fused_uses", "dce": "fused_uses machine loops",
     "flatten_frames": "functions calls control_flow", "fma": "fused_uses machine calls arange",
-    "licm": "loops repeated_expressions integer_arithmetic", "lift": "element_functions element_results atomics",
+    "licm": "waits loops repeated_expressions integer_arithmetic",
+    "lift": "lifted_shapes element_functions element_results atomics",
     "loop_split": "loops guarded_tiles", "relaxed_atomic": "atomics ordering",
     "shared_division": "quotient_edges row_division quotient_limits", "short_reduction": "reductions reduce extremes",
-    "structured_exits": "control_flow loops functions", "waiting_load": "ordering atomics",
+    "structured_exits": "control_flow loops functions", "waiting_load": "ordering waits atomics",
 }
 
 
