@@ -109,8 +109,8 @@ def folded(kind, x, element, op, identity, **options):
     def build(b):
         t = tile(element, np.shape(x))
         make = b.reduce if kind == "reduce" else b.scan
-        with make([b.constant(t, x)], options.get("dim", 0), [identity],
-                  **({"reverse": True} if options.get("reverse") else {})) as r:
+        how = {"reverse": options.get("reverse", False)} if kind == "scan" else {}
+        with make([b.constant(t, x)], options.get("dim", 0), [identity], **how) as r:
             before, new = r.arguments
             b.op("yield", [[op(b, before, new)]])
         return r.results[0]
