@@ -1,6 +1,6 @@
 """python -m conformance [FILES] [--impl NAME] [--report FOLDER] [options of pytest]: run the suite from any folder.
 
-FILES are names such as test_casts.py or test_casts.py::test_narrowing; without any, the whole suite runs.
+FILES are names such as test_casts.py or test_casts.py::test_narrowing, or paths; without any, the whole suite runs.
 
   --impl NAME        cutile:interp (default), cutile:gpu, cuda.tile, or package.module:AdapterClass
   --report FOLDER    write report.json and report.html there
@@ -22,9 +22,18 @@ HERE = Path(__file__).resolve().parent
 
 def arguments(given: list[str]) -> list[str]:
     """The arguments for pytest: settings, what the user gave, and the files by their paths."""
-    located = [str(HERE / a) if (HERE / a.partition("::")[0]).is_file() else a for a in given]
-    files = [] if located != given else [str(HERE)]
-    return ["-c", str(HERE / "suite.ini"), "--rootdir", str(HERE.parent), *located, *files]
+    located = [_located(a) for a in given]
+    files = [] if any(located) else [str(HERE)]
+    named = [path or a for path, a in zip(located, given, strict=True)]
+    return ["-c", str(HERE / "suite.ini"), "--rootdir", str(HERE.parent), *named, *files]
+
+
+def _located(argument: str) -> str | None:
+    """The path that an argument names, with what follows `::`; None if it names no file of tests."""
+    name, colons, test = argument.partition("::")
+    paths = (folder.resolve() / name for folder in (HERE, Path()))
+    found = next((p.resolve() for p in paths if p.suffix == ".py" and p.is_file()), None)
+    return None if found is None else f"{found}{colons}{test}"
 
 
 def main() -> int:
