@@ -1,10 +1,10 @@
 """What static code looks up by names that it computes: a change counts, wherever the function that looks up is from."""
 
 
-import numpy as np
 import pytest
 
-from conformance.harness.api import clause, run
+from conformance.harness.api import clause
+from conformance.harness.read_module import KERNEL, stored
 from conformance.harness.tile_code import Counter, module
 
 SOURCE = """
@@ -108,16 +108,6 @@ CHANGES = [*((e, "Base.found = lambda self: 8") for e in OF_OBJECTS),
            *((e.format("inner"), "inner.other = 8") for e in NEW),
            *((f"{e}()", "def found_global(): return 8") for e in (
                "by_globals", "by_eval", "by_exec", "globals_of_builtins", "eval_of_builtins"))]
-KERNEL = """
-@ct.kernel
-def kern(out):
-    n = ct.static_eval(hit())
-    ct.store(out, 0, ct.static_eval({}))
-"""
-
-
-def stored(k):
-    return int(run(k, np.zeros(1, np.int32))[0])
 
 
 @clause("CONST-4.contents", "SEVAL-9.function", "SPEC-1.same")

@@ -5,10 +5,10 @@ import io
 import itertools
 import sys
 
-import numpy as np
 import pytest
 
-from conformance.harness.api import clause, ct, run
+from conformance.harness.api import clause, ct
+from conformance.harness.read_module import KERNEL, stored
 from conformance.harness.tile_code import Counter, module
 
 LIBRARY = """
@@ -36,16 +36,6 @@ class Own:
 
 own = Own()
 """
-KERNEL = """
-@ct.kernel
-def kern(out):
-    n = ct.static_eval(hit())
-    ct.store(out, 0, ct.static_eval({}))
-"""
-
-
-def stored(k):
-    return int(run(k, np.zeros(1, np.int32))[0])
 
 
 _number = itertools.count()

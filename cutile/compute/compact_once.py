@@ -19,6 +19,7 @@ from cutile.compute.blocks import put_one
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ARRAYS
 from cutile.compute.readers import Place
+from cutile.compute.scan_once import CLEARED, clear_words
 from cutile.compute.splits import Split, Work, lanes_width, ranked, total
 from cutile.compute.value_types import Number
 
@@ -39,13 +40,7 @@ WAYS = {(1, 64): KEPT, (2, 64): Way(4096, 4, 3, 8), (2, 32): Way(8192, 8, 3, 8)}
 GROUP = 32  # tiles of a group, and groups of a chunk
 COUNT = 25  # bits of a word that count a flag: a chunk has no more than 2^23 items
 TILES = 2 * COUNT  # the bits of a word from this one on count tiles
-CLEARED = 1024  # words that a block clears
 RELAXED = ct.MemoryOrder.RELAXED
-
-
-@ct.kernel
-def clear_words(words, size: ct.Constant[int]):
-    ct.store(words, (ct.bid(0),), ct.zeros((size,), ct.int64))
 
 
 def _flags_before(words, first_group, first_chunk, i, here, asked):

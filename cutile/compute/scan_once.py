@@ -28,7 +28,7 @@ CLEARED = 1024  # words that a block clears
 
 @ct.kernel
 def clear_words(words, size: ct.Constant[int]):
-    ct.store(words, (ct.bid(0),), ct.zeros((size,), ct.int32))
+    ct.store(words, (ct.bid(0),), ct.zeros((size,), words.dtype))
 
 
 def begun(combine, begin, initial, i, prefix, scanned):
