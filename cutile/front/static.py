@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 import os
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from typing import Any
 
@@ -109,8 +109,8 @@ def iterate(c: Context, s: Scope, node: ast.Call) -> list[Term]:
         if not isinstance(value, Iterable):
             c.report(TileTypeError(f"static_iter() needs an iterable, got {value!r}"))
             return []
-        with _errors(c, "static_iter"), _evaluator(c, "static_iter"):
-            items = list(itertools.islice(value, ITEM_LIMIT + 1))
+        with _errors(c, "static_iter"):
+            items = _evaluated(c, "static_iter", lambda: list(itertools.islice(value, ITEM_LIMIT + 1)))
         if len(items) > ITEM_LIMIT:
             c.report(TileStaticEvalError(f"static_iter() unrolls at most {ITEM_LIMIT} items",
                                          help="loop over range(…) at run time instead"))
@@ -141,24 +141,27 @@ def run(c: Context, s: Scope, node: ast.expr, construct: str) -> Any:
                                   help=f"what stands inside {construct}() is Python already")
     code = compile(ast.Expression(silent(node)), str(s.definition.filename), "eval")
     namespace = _namespace(c, s, code)
-    with _errors(c, construct), _evaluator(c, construct):
-        value = eval(code, namespace)  # the user's own code, run as Python by their request
+    with _errors(c, construct):
+        value = _evaluated(c, construct, lambda: eval(code, namespace))  # the user's own code, by their request
     c.dependencies.accept_changes()
     return value
 
 
-@contextmanager
-def _evaluator(c: Context, construct: str):
-    """Within the `with` block, operators of proxies and calls of ops append to the IR of this kernel."""
-    c.static, c.static_runs = construct, c.static_runs + 1
-    token, before = EVALUATOR.set(_Evaluator(c)), EAGER.apply
-    EAGER.apply = _eager(c)
+def _evaluated(c: Context, construct: str, run: Callable[[], Any]) -> Any:
+    """What `run` gives, while operators of proxies and calls of ops append to the IR of this kernel.
+
+    No generator with a `finally`: one that an interrupt keeps from going on ends late, in another context.
+    """
+    before, apply = EVALUATOR.get(), EAGER.apply
     try:
-        yield
+        c.static, c.static_runs = construct, c.static_runs + 1
+        EVALUATOR.set(_Evaluator(c))
+        EAGER.apply = _apply
+        return run()
     finally:
         c.static = None
-        EVALUATOR.reset(token)
-        EAGER.apply = before
+        EVALUATOR.set(before)
+        EAGER.apply = apply
 
 
 class _Poisoned(Exception):
@@ -318,16 +321,19 @@ STATIC_OPS = frozenset({op for _, op, _ in operators.BINARY.values()} | {
     arithmetic.negative, arithmetic.minimum, arithmetic.maximum, arithmetic.divmod, arithmetic.cdiv, bits.bitwise_not})
 
 
-def _eager(c: Context):
-    """Returns the function that runs calls of ops while static code runs."""
-    def apply(op: OpDef, args: tuple, kwargs: dict) -> Any:
-        if op not in STATIC_OPS:
-            name = f"{'ct' if op.public else ''}.{op.spelling}"
-            raise TileStaticEvalError(f"{name}() cannot be called inside {c.static}()",
-                                      help="call it in tile code and use the result here")
-        terms = [_to_term(c, a, "static_eval") for a in args]
-        t = c.call(Static(op), terms, {k: const_term(v) for k, v in kwargs.items()})
-        if is_poisoned(t):
-            raise c.errors[-1]
-        return to_python(c, t)
-    return apply
+def _apply(op: OpDef, args: tuple, kwargs: dict) -> Any:
+    """Run a call of an op while static code runs."""
+    evaluator = EVALUATOR.get()
+    if evaluator is None:  # none runs: an interrupt kept the thread from forgetting this function
+        EAGER.apply = None
+        return op(*args, **kwargs)
+    c = evaluator.c
+    if op not in STATIC_OPS:
+        name = f"{'ct' if op.public else ''}.{op.spelling}"
+        raise TileStaticEvalError(f"{name}() cannot be called inside {c.static}()",
+                                  help="call it in tile code and use the result here")
+    terms = [_to_term(c, a, "static_eval") for a in args]
+    t = c.call(Static(op), terms, {k: const_term(v) for k, v in kwargs.items()})
+    if is_poisoned(t):
+        raise c.errors[-1]
+    return to_python(c, t)

@@ -3,12 +3,14 @@
 import dataclasses
 import enum
 import linecache
+import sys
 import types
 
 import numpy as np
 import pytest
 
 import cutile as ct
+from cutile.front.proxies import EVALUATOR
 from tests.front.compiling import A1, A2, AI, ARRAYS, I32, C, cell, constant, refused, result, typed
 
 se = ct.static_eval
@@ -429,3 +431,47 @@ def test_integers_of_thousands_of_digits(body):
     k.function.__globals__["G"] = 10**5000
     with pytest.raises(ct.TileValueError, match=r"(?s)the integer constant 2\^16609 and more fits neither.*in k"):
         ct.launch(None, (1,), k, (np.zeros(4, np.float32), 0))
+
+
+def interrupted(n: int, run) -> bool:
+    """Run it with an interrupt at the nth line that static.py runs; whether there was one."""
+    lines = 0
+
+    def trace(frame, event, arg):
+        nonlocal lines
+        if not frame.f_code.co_filename.endswith("front/static.py"):
+            return None
+        if event == "line":
+            lines += 1
+            if lines == n:
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        run()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+
+def test_an_interrupt_at_any_line_leaves_no_thread_in_static_code(monkeypatch):
+    late = []
+    monkeypatch.setattr(sys, "unraisablehook", late.append)
+
+    def k(o):
+        n = ct.static_eval(ct.cdiv(7, 2) + o.ndim)
+        for i in ct.static_iter((1, n)):
+            ct.store(o, i, n)
+
+    o = np.zeros(8, np.int32)
+    n = 1
+    while interrupted(n, lambda: ct.launch(None, (1,), ct.kernel(k), (o,))):
+        assert ct.cdiv(7, 2) == 4 and EVALUATOR.get() is None, n
+        with pytest.raises(RuntimeError, match="tile code only"):
+            ct.exp(1.0)
+        n += 1
+    assert n > 40 and not late
+    assert o.tolist() == [0, 5, 0, 0, 0, 5, 0, 0]

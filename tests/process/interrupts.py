@@ -21,6 +21,7 @@ import cutile as ct
 from cutile._support import float_mode
 from cutile.compilation import CallingConvention, KernelSignature, export_kernel
 from cutile.compilation.constraints import ArrayConstraint, ConstantConstraint
+from cutile.ops._op import EAGER
 
 LONGEST = 0.004  # seconds until an interrupt
 
@@ -59,7 +60,7 @@ KERNELS = (adding, adding, adding, branching, branching, calling)
 def state() -> tuple:
     return (gc.isenabled(), sys.getrecursionlimit(), threading.stack_size(), list(warnings.filters), np.geterr(),
             dict(os.environ), {v.name: x for v, x in contextvars.copy_context().items() if x}, float_mode.describe(),
-            sys.gettrace(), signal.getsignal(signal.SIGINT))
+            sys.gettrace(), signal.getsignal(signal.SIGINT), EAGER.apply)
 
 
 def launch(kernel, constant: int, schedule: str | None) -> None:
@@ -91,6 +92,8 @@ def main(count: int, seed: int) -> None:
             hits += 1
             raise KeyboardInterrupt
 
+    late = []  # what failed where Python clears up behind an interrupt, other than by the interrupt itself
+    sys.unraisablehook = lambda u: None if isinstance(u.exc_value, KeyboardInterrupt) else late.append(repr(u))
     signal.signal(signal.SIGALRM, interrupt)
     for kernel in KERNELS:
         launch(kernel, 1, None)
@@ -117,6 +120,7 @@ def main(count: int, seed: int) -> None:
         if (now := state()) != before:
             raise AssertionError(f"try {tries}: " + "; ".join(
                 f"{a!r:.300} became {b!r:.300}" for a, b in zip(before, now, strict=True) if a != b))
+        assert not late, f"try {tries}: {late}"
     signal.setitimer(signal.ITIMER_REAL, 0)
     for kernel in KERNELS:
         launch(kernel, 1, None)
