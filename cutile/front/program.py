@@ -136,7 +136,10 @@ def _note_constants(e: TileError, fn: types.FunctionType, definition: Definition
     piece = (where.line, where.col), (where.end_line, where.end_col)
     names = {n.id for n in ast.walk(definition.node) if isinstance(n, ast.Name)
              and piece[0] <= ((s := definition.span(n)).line, s.col) and (s.end_line, s.end_col) <= piece[1]}
-    hints = typing.get_type_hints(fn, include_extras=True)
+    try:
+        hints = typing.get_type_hints(fn, include_extras=True)
+    except Exception:  # text inside of an annotation that is no Python type: nothing else reads it
+        hints = fn.__annotations__
     for name, t in zip(parameter_names(definition), arg_types, strict=False):
         wanted = (*typing.get_args(hints.get(name)), None)[0]
         if name in names and isinstance(t, Embedded) and wanted in _CHECKED and type(t.value) is not wanted:

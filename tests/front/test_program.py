@@ -278,6 +278,16 @@ def test_errors_about_other_things_do_not():
     assert not refused(k, C(2.5), A1).notes
 
 
+@pytest.mark.parametrize("inner", ["nowhere", "int.nowhere", "3", "int[3]"])
+@pytest.mark.parametrize("other", ["n", "m"])
+def test_annotations_that_mean_nothing_hide_no_error(inner, other):
+    """Nothing else reads what stands inside of Constant [ANN-1]."""
+    k = cell("def k(x, n, m): ct.load(x, 0, n)")["k"]
+    k.__annotations__ = {"n": ct.Constant[int], other: ct.Constant[inner]}
+    e = refused(k, A1, C(16.0), C(1))
+    assert "shape" in e.message and all("constant int" in text for text, _ in e.notes)
+
+
 def test_static_code_knows_that_a_kernel_is_being_typed():
     seen = []
 
