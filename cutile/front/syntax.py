@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Iterable, Sequence
 
 from cutile.errors import TileSyntaxError
@@ -91,7 +92,8 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
                 refuse(node, "tile code does not support yield except in context managers",
                        "decorate the function with @contextlib.contextmanager and use it in a with statement; "
                        "a tuple(… for … in ct.static_iter(…)) makes several values")
-            case ast.For(orelse=[first, *_]) | ast.While(orelse=[first, *_]) if not elements:
+            case ast.For(orelse=[first, *_]) | ast.While(orelse=[first, *_]) if not (
+                    elements or node in maybe_of_elements()):
                 refuse(first, "tile code does not support else on a loop",
                        "set a flag in the loop and test it afterwards", within=node)
             case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.For() | ast.With():
@@ -166,11 +168,23 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
                     check_target(e, within)
 
     body = root.body if isinstance(root.body, list) else [root.body]
+    maybe_of_elements = functools.cache(lambda: _maybe_of_elements(root, body))
     if isinstance(root, ast.AsyncFunctionDef):
         refuse(root, "tile code does not support async def")
         return found, skipped
     visit_all(body)
     return found, skipped
+
+
+def _maybe_of_elements(root: ast.AST, body: Sequence[ast.AST]) -> set[ast.AST]:
+    """The nodes in functions nested in `root` that may be functions of elements, since `root` does more with them than
+    to call them itself. They are looked at when they are called.
+    """
+    own_calls = {n.func for n in own(body, ast.Call)}
+    handed_on = {n.id for n in ast.walk(root) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+                 and n not in own_calls}
+    return {inner for f in ast.walk(root) if isinstance(f, ast.FunctionDef) and f is not root and f.name in handed_on
+            for inner in ast.walk(f)}
 
 
 def own(body: Sequence[ast.AST], kind: type[ast.AST]) -> list[ast.AST]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+import textwrap
+
 import numpy as np
 import pytest
 
 import cutile as ct
 from cutile import compute
 from tests.elements import under_debugger
-from tests.front.compiling import A1, I32, refused
+from tests.front.compiling import A1, I32, cell, refused
 
 X = np.arange(-3, 12, dtype=np.int32)
 
@@ -123,6 +126,37 @@ def test_one_element_after_another(f):
     assert o.tolist() == [f(int(v)) for v in X]
 
 
+@pytest.mark.parametrize("f", FUNCTIONS)
+def test_functions_in_kernels(f):
+    text = textwrap.indent(inspect.getsource(f), "    ").replace("v):", "v, more=n):").replace("return ", "return more + ")
+    k = cell(f"def k(x, o, n):\n{text}    ct.store(o, 0, ct.elementwise({f.__name__})(ct.load(x, 0, 16)))\n")["k"]
+    o = np.zeros(len(X), np.int32)
+    ct.launch(None, (1,), ct.kernel(k), (X, o, 1000))
+    assert o.tolist() == [f(int(v)) + 1000 for v in X]
+
+
+def test_functions_in_functions_of_elements():
+    """Handed on under another name, called from a lambda that is handed on, or inside of one that is."""
+    def k(x, o):
+        def f(v):
+            def inner(w):
+                while w > 2:
+                    w = w - 3
+                    if w == 0:
+                        break
+                else:
+                    return w + 100
+                return w
+            return inner(v)
+
+        same, t = f, ct.load(x, 0, 16)
+        ct.store(o, 0, ct.elementwise(same)(t) + ct.elementwise(lambda v: f(v) * 1000)(t))
+
+    o = np.zeros(len(X), np.int32)
+    ct.launch(None, (1,), ct.kernel(k), (X, o))
+    assert o.tolist() == [returned(int(v)) * 1001 for v in X]
+
+
 def test_a_loop_that_is_unrolled():
     o = np.zeros(len(X), np.int64)
     compute.unary_transform(X, o, unrolled, len(X))
@@ -154,4 +188,24 @@ def test_tile_code_has_none():
 
     def k(a, n):
         ct.store(a, 0, ct.astype(ct.elementwise(g)(ct.full(4, n, ct.int32)) + g(n), ct.float32))
-    refused(k, A1, I32, cls=ct.TileSyntaxError, says="else on a loop")
+
+    def nested(a, n):
+        def of_tiles(m):
+            for i in range(m):
+                n = i
+            else:
+                n = 5
+            return n
+        ct.store(a, 0, ct.astype(of_tiles(n), ct.float32))
+
+    def unused(a, n):
+        def never_called(m):
+            while m > 0:
+                m = m - 1
+            else:
+                m = 5
+            return m
+        ct.store(a, 0, 1.0)
+
+    for kernel in (k, nested, unused):
+        refused(kernel, A1, I32, cls=ct.TileSyntaxError, says="else on a loop")
