@@ -138,7 +138,7 @@ def join_returns(c: Context, s: Scope, since: int) -> tuple[Term, tuple[Value, .
         points = sorted(points, key=lambda p: p.span.line)
         texts = [type_text(p.term) for p in points]
         c.report(TileTypeError(
-            f"Type of return value depends on path taken: {versus(texts)}",
+            f"Type of return value depends on path taken: {versus([p.term for p in points])}",
             notes=[(f"here {s.function} returns {article(t)}", p.span) for t, p in zip(texts, points, strict=True)],
             help="return the same type on every path; falling off the end returns None"), points[-1].span)
         return POISON, ()

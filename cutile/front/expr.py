@@ -283,7 +283,7 @@ def _ifexp(c: Context, s: Scope, node: ast.IfExp) -> Term:
     if (inner := next((t for t in seen if isinstance(t, Unusable)), None)) is not None:
         return inner
     texts, sides = [type_text(t) for t in seen], [s.span(node.body), s.span(node.orelse)]
-    message = f"Type of a conditional expression depends on path taken: {versus(texts)}"
+    message = f"Type of a conditional expression depends on path taken: {versus(seen)}"
     return Unusable(lambda span: TileTypeError(message, span, help=conflict_help(seen), notes=[
         (f"here it is {article(text)}", where) for text, where in zip(texts, sides, strict=True)]))
 

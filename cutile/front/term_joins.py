@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from cutile.dtypes import DType, bool_, promote
 from cutile.errors import TileError, TileTypeError
@@ -190,24 +190,90 @@ _SOME = Leaf(Value(TileType(bool_)))
 
 def conflict(name: str, terms: Sequence[Term], spans: Sequence[Span]) -> Unusable:
     """The term of a variable with different types on different paths: an error if it is used [JOIN-2]."""
-    paths = sorted(zip(map(type_text, terms), spans, strict=True), key=lambda path: (path[1].line, path[1].col))
-    message = f"Type of `{name}` depends on path taken: {versus([text for text, _ in paths])}"
+    paths = sorted(zip(terms, spans, strict=True), key=lambda path: (path[1].line, path[1].col))
+    message = f"Type of `{name}` depends on path taken: {versus([t for t, _ in paths])}"
 
     def error(span: Span) -> TileTypeError:
         return TileTypeError(
             message,
             span,
-            notes=[(f"here `{name}` is {article(text)}", s) for text, s in paths],
+            notes=[(f"here `{name}` is {article(type_text(t))}", s) for t, s in paths],
             help=conflict_help(terms),
         )
 
     return Unusable(error)
 
 
-def versus(texts: Sequence[str]) -> str:
-    """The types that differ, in words. If all texts are equal, as of two lambdas in one line, lists all."""
+def versus(terms: Sequence[Term]) -> str:
+    """The types of terms that differ, in words. If they read alike, as those of two lambdas in one line or of two
+    instances of a class, all of them, and which of their parts differ.
+    """
+    texts = list(map(type_text, terms))
     different = list(dict.fromkeys(texts))
-    return " vs. ".join(different if len(different) > 1 else texts)
+    if len(different) > 1:
+        return " vs. ".join(different)
+    where, first, other = _apart(terms)
+    told = [_beside_parts(t) for t in (first, other)]
+    if type_text(first) != type_text(other):
+        told = [(where, type_text(t)) for t in (first, other)]
+    elif where:
+        told = [(f"{what} of {where}", text) for what, text in told]
+    more = f", where {told[0][0]} is {told[0][1]} vs. {told[1][1]}" if told[0] != told[1] else ""
+    return " vs. ".join(texts) + more
+
+
+def _apart(terms: Sequence[Term]) -> tuple[str, Term, Term]:
+    """Where the first of the terms and one that differs from it differ, and what they have there: the outermost parts
+    that do not read alike or else, if there are none, the innermost that differ.
+    """
+    where, first = "", terms[0]
+    other = next((t for t in terms[1:] if not same_structure(first, t)), first)
+    while type_text(first) == type_text(other):
+        of_first, of_other = (dict(_named_parts(t)) for t in (first, other))
+        at = next((n for n, x in of_first.items() if n in of_other and not same_structure(x, of_other[n])), None)
+        if at is None:
+            break
+        where += at if at[0] in ".[" or not where else f", {at}"
+        first, other = of_first[at], of_other[at]
+    return where, first, other
+
+
+def _named_parts(t: Term) -> Iterable[tuple[str, Term]]:
+    """The parts of a term that may make it another type, each with its name, which follows that of the term."""
+    match t:
+        case Tuple():
+            return [(f"[{i}]", x) for i, x in enumerate(t.items)]
+        case Record():
+            return [(f".{name}", x) for name, x in t.fields.items()]
+        case Dict():
+            return [(f"[{name!r}]", x) for name, x in t.items.items()]
+        case PySlice():
+            return [(".start", t.start), (".stop", t.stop), (".step", t.step)]
+        case FString():
+            return [(f"field {i}", p[0]) for i, p in enumerate(p for p in t.parts if not isinstance(p, str))]
+        case Bound():
+            return _named_parts(t.receiver)
+        case Closure():
+            levels = t.captured.levels if t.captured else ()
+            return [*((f"the default of {name}", x) for name, x in t.defaults.items()),
+                    *((f"its variable {name}", x) for v in levels for name, x in v.vars.items())]
+        case _:
+            return ()
+
+
+def _beside_parts(t: Term) -> tuple[str, str]:
+    """The name of what tells two terms with equal parts apart, and the term's, in words."""
+    match t:
+        case View():
+            return "its padding mode", t.padding_mode.name
+        case Record():
+            return "its class", f"{t.cls.__module__}.{t.cls.__qualname__}"
+        case Range():
+            return "its dtype", t.dtype.name
+        case FString():
+            return "its text", repr("".join(p if isinstance(p, str) else f"{{:{p[1]}}}" for p in t.parts))
+        case _:
+            return "", ""
 
 
 def type_text(t: Term) -> str:
@@ -223,6 +289,8 @@ def type_text(t: Term) -> str:
 
 def conflict_help(terms: Sequence[Term]) -> str:
     """How to give a variable one type on all paths."""
+    if not all(map(is_tile, terms)):
+        terms = _apart(terms)[1:]
     dtypes = [t.type.dtype for t in terms if is_tile(t)]
     shapes = {t.type.shape for t in terms if is_tile(t)}
     d = functools.reduce(lambda a, b: a and promote(a, b), dtypes) or dtypes[0] if dtypes else None

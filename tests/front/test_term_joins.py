@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from cutile.dtypes import float32, int32
+from cutile.dtypes import float32, int8, int32
 from cutile.front.closures import Captured, Level
 from cutile.front.source_text import definition_of
 from cutile.front.term_joins import Join, conflict, meets, same_structure, type_text, versus
@@ -150,8 +150,59 @@ def test_conflict_of_a_scalar_and_a_tile_says_how_to_begin():
 
 def test_texts():
     assert type_text(Tuple((loose(1), leaf(float32)))) == "tuple (int32 scalar, float32 scalar)"
-    assert versus(["a", "b", "a"]) == "a vs. b"
-    assert versus(["f", "f"]) == "f vs. f"
+    assert versus([loose(1), leaf(float32), leaf()]) == "int32 scalar vs. float32 scalar"
+
+
+def view(padding_mode=PaddingMode.ZERO) -> View:
+    return View(array(), (4,), (4,), padding_mode)
+
+
+def closure(**captured: Term) -> Closure:
+    definition = definition_of(view)
+    level = Level(definition, {}, {}, None, frozenset(captured), captured)
+    return Closure(definition, 0, {}, Captured((level,)))
+
+
+def of(dtype, **fields: Term) -> Record:
+    return Record(P, {"x": leaf(dtype), "y": leaf(), **fields})
+
+
+@pytest.mark.parametrize("a,b,where", [
+    (of(int32), of(float32), ".x is int32 scalar vs. float32 scalar"),
+    (of(int32, y=Tuple((leaf(), of(int32)))), of(int32, y=Tuple((leaf(), of(float32)))),
+     ".y[1].x is int32 scalar vs. float32 scalar"),
+    (of(int32, y=Static("a")), of(int32, y=Static("b")), ".y is string 'a' vs. string 'b'"),
+    (of(int32, y=view()), of(int32, y=view(PaddingMode.NAN)), "its padding mode of .y is ZERO vs. NAN"),
+    (view(), view(PaddingMode.NAN), "its padding mode is ZERO vs. NAN"),
+    (Dict({"k": of(int32)}), Dict({"k": of(float32)}), "['k'].x is int32 scalar vs. float32 scalar"),
+    (FString(("n ", (leaf(), "d"))), FString(("n ", (leaf(), "4d"))), "its text is 'n {:d}' vs. 'n {:4d}'"),
+    (FString(((leaf(), ""),)), FString(((leaf(float32), ""),)), "field 0 is int32 scalar vs. float32 scalar"),
+    (Bound(Static(len), of(int32)), Bound(Static(len), of(float32)), ".x is int32 scalar vs. float32 scalar"),
+    (Range(leaf(), leaf(), leaf(), int32), Range(leaf(int8), leaf(int8), leaf(int8), int8),
+     "its dtype is int32 vs. int8"),
+    (PySlice(leaf(), leaf(), Static(None)), PySlice(leaf(), leaf(int8), Static(None)),
+     ".stop is int32 scalar vs. int8 scalar"),
+    (closure(c=leaf()), closure(c=leaf(int8)), "its variable c is int32 scalar vs. int8 scalar"),
+    (of(int32, y=closure(c=of(int32))), of(int32, y=closure(c=of(float32))),
+     ".y, its variable c.x is int32 scalar vs. float32 scalar"),
+    (Closure(definition_of(view), None, {"n": leaf()}), Closure(definition_of(view), None, {"n": leaf(int8)}),
+     "the default of n is int32 scalar vs. int8 scalar"),
+    (of(int32), Record(dataclasses.make_dataclass("P", ["x", "y"]), of(int32).fields), "its class is "),
+])
+def test_terms_that_read_alike_say_where_they_differ(a, b, where):  # JOIN-2
+    assert not same_structure(a, b)
+    text = type_text(a)
+    assert versus([a, a, b]).startswith(f"{text} vs. {text} vs. {text}, where {where}")
+
+
+def test_two_functions_in_one_line_read_alike():
+    f, g = (Closure(definition_of(h), None) for h in (lambda: 1, lambda: 2))
+    assert versus([f, g]) == f"{type_text(f)} vs. {type_text(g)}"
+
+
+def test_conflicts_of_parts_say_how_to_convert_them():
+    e = conflict("z", [of(int32), of(float32)], [SPAN, SPAN]).error(SPAN)
+    assert "where .x is int32 scalar vs. float32 scalar" in e.message and "ct.float32(…)" in e.help
 
 
 def test_scalars_meet_scalars_alone():  # ELT-4
