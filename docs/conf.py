@@ -12,7 +12,7 @@ author = "The cutile authors"
 release = version = __version__
 
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design"]
-exclude_patterns = ["conformance/*/**"]
+exclude_patterns = ["_build", "conformance/*/**", "jupyter_execute"]  # what an earlier build has written is no page
 
 myst_enable_extensions = ["colon_fence"]  # no math: MathJax would come from another server
 myst_heading_anchors = 4
