@@ -9,6 +9,10 @@ is read after it, and no order of memory is to be kept.
 A block keeps the items of its tile while it waits. Where a thread has no registers for them and all that it takes to
 store them, it forgets them, and reads them again by parts of the tile, from a cache: but not where operators capture
 arrays, which they may update, since such operators see each item once.
+
+Stores to one array are done one after the other, for which the threads of a block wait for each other. An output is
+passed once for each item of a lane, so lanes store their first, second, … items to arrays of which the compiler knows
+no order: they are never the same item.
 """
 
 from typing import Any, NamedTuple
@@ -67,7 +71,19 @@ def _flags_before(words, first_group, first_chunk, i, here, asked):
         found, index = ct.where(there, word, found), ct.where(there, -1, index)
         waiting = ct.max(index) >= 0
     mask = ct.static_eval((1 << COUNT) - 1)
-    return ct.sum(found & mask), ct.sum(found >> COUNT & mask)
+    return ct.reduce((found & mask, found >> COUNT & mask), 0, _added, (0, 0))
+
+
+def _added(x, y, more_x, more_y):
+    return x + more_x, y + more_y
+
+
+def _counts(flags, dtype):
+    """For each of one or two flags, how many items of a tile have it."""
+    if len(flags) == 1:
+        return (total(flags[0], dtype),)
+    both = ct.sum(ct.astype(flags[0], ct.int32) | ct.astype(flags[1], ct.int32) << 16)  # a tile has fewer items
+    return ct.astype(both & 0xFFFF, dtype), ct.astype(both >> 16, dtype)
 
 
 def _compacted_once(split: Split, source: Any, target: Any, counter: IteratorBase, wide: bool, way: Way) -> Any:
@@ -75,14 +91,14 @@ def _compacted_once(split: Split, source: Any, target: Any, counter: IteratorBas
     writer, many = counter.writer(), split.counts
 
     @ct.kernel(occupancy=way.occupancy, num_worker_warps=way.warps)
-    def compact_once(items: source, out: target, totals: counter.annotation(False), words: ARRAYS[False],
+    def compact_once(items: source, outs: target, totals: counter.annotation(False), words: ARRAYS[False],
                      first_group: int, first_chunk: int, tiles: int, n: position(wide), size: ct.Constant[int],
                      whole: ct.Constant[bool], parts: ct.Constant[int], width: ct.Constant[int],
                      asked: ct.Constant[int]):
         i = ct.astype(ct.atomic_add(words, 0, ct.int64(1), memory_order=RELAXED), ct.int32)
         tile = Place(i, size, n, whole)
         values, flags = split.flags(items, tile)
-        here = tuple(total(flags[k], ct.int64) for k in ct.static_iter(range(many)))
+        here = _counts(flags, ct.int64)
         found = _flags_before(words, first_group, first_chunk, i, here[0] if many == 1 else here[0] | here[1] << COUNT,
                               asked)
         if i == tiles - 1:
@@ -90,24 +106,25 @@ def _compacted_once(split: Split, source: Any, target: Any, counter: IteratorBas
                 put_one(writer, totals, k, Number(ct.int64), found[k] + here[k])
         before = tuple(ct.astype(found[k], n.dtype) for k in ct.static_iter(range(many)))
         if parts == 1:
-            _put(split, items, out, tile, values, flags, before, width)
+            _put(split, items, outs, tile, values, flags, before, width)
             return
         for j in range(parts):
             part = Place(i * parts + j, ct.static_eval(size // parts), n, whole)
             some, marks = split.flags(items, part)
-            _put(split, items, out, part, some, marks, before, width)
-            before = tuple(before[k] + total(marks[k], n.dtype) for k in ct.static_iter(range(many)))
+            _put(split, items, outs, part, some, marks, before, width)
+            more = _counts(marks, n.dtype)
+            before = tuple(before[k] + more[k] for k in ct.static_iter(range(many)))
 
     return compact_once
 
 
-def _put(split, source, target, place, values, flags, before, width):
+def _put(split, source, targets, place, values, flags, before, width):
     """Stores items, of which `before` says how many with each flag stand before the first."""
     if width > 1:
-        split.put_lanes(source, target, place, values, flags, before, width)
+        split.put_lanes(source, targets, place, values, flags, before, width)
     else:
         ranks = tuple(ranked(flags[k], before[k].dtype) + before[k] for k in ct.static_iter(range(len(flags))))
-        split.put(source, target, place, values, flags, ranks)
+        split.put(source, tuple(t[0] for t in ct.static_iter(targets)), place, values, flags, ranks)
 
 
 def _bits(work: Work) -> list[int]:
@@ -138,8 +155,13 @@ def compact_once(work: Work) -> None:
     words = plan.array(many, ct.int64)
     plan.launch(many // CLEARED, clear_words, words, CLEARED)
     asked = max(4 * GROUP, 1 << (2 * GROUP + chunks - 1).bit_length())
-    kernel = kernels_for(("once", way, *work.key), _compacted_once, work.split, *work.annotations(), work.counter,
+    width = lanes_width(work)
+    source, outs = work.annotations()
+    many_outs = tuple[tuple(tuple[(out,) * width] for out in outs.__args__)]
+    kernel = kernels_for(("once", way, *work.key), _compacted_once, work.split, source, many_outs, work.counter,
                          work.wide, way)
+    items, outputs = work.states()
     for blocks, whole in ((n // way.size, True), (tiles - n // way.size, False)):  # masks cost time
-        plan.launch(blocks, kernel, *work.states(), work.counter.state(work.split.counts), words, first_group,
-                    first_chunk, tiles, n, way.size, whole, way.parts, lanes_width(work), asked)
+        plan.launch(blocks, kernel, items, tuple((out,) * width for out in outputs),
+                    work.counter.state(work.split.counts), words, first_group, first_chunk, tiles, n, way.size, whole,
+                    way.parts, width, asked)

@@ -144,11 +144,12 @@ def _moved(split: Split, source: Any, target: Any, counter: IteratorBase, wide: 
                 prefix, here = prefix + (word >> BITS), here + (word & ct.static_eval((1 << BITS) - 1),)
             before = before + (prefix,)
         if width > 1:
+            outs = tuple(tuple(out[k] for _ in ct.static_iter(range(width))) for k in ct.static_iter(range(len(out))))
             if ct.static_eval(split.sparse):
-                split.put_lanes(items, out, place, values, flags, before, width)
+                split.put_lanes(items, outs, place, values, flags, before, width)
                 return
             if here[0] <= ct.static_eval(size // 2):
-                split.put_lanes(items, out, place, values, flags, before, width)
+                split.put_lanes(items, outs, place, values, flags, before, width)
                 return
         ranks = tuple(ranked(flags[k], n.dtype) + before[k] for k in ct.static_iter(range(many)))
         split.put(items, out, place, values, flags, ranks)

@@ -25,7 +25,8 @@ class Split:
                               stores the items. `ranks`: for each flag, how many items up to this one have it
     put_lanes(source, target, place, items, flags, before, width)
                               stores the items, of which a lane has `width` beside each other. It stores the first one
-                              that has a flag, then the second one, …. `before`: how many items before the tile have it
+                              that has a flag, then the second one, …, each through an array of its own of those that
+                              `target` has for an output. `before`: how many items before the tile have it
     """
 
     counts = 1
@@ -195,14 +196,14 @@ def marked(flag, width):
     return Marks(columns, ranks, many)
 
 
-def put_marked(writer, state, type, value, marks, first):
+def put_marked(writer, states, type, value, marks, first):
     """Stores the marked items of lanes, those of a lane from position `first` on. In a store that lanes do together
-    each one has its first marked item, or each its second one, ….
+    each one has its first marked item, or each its second one, …. `states`: the output, for each of these stores.
     """
     width = ct.static_eval(len(marks.columns))
     for c in ct.static_iter(range(width)):
         some = tuple(_nth(columns_of(x, width), marks, c) for x in ct.static_iter(type.flat(value)))
-        writer.put_at(state, first + c, type.nest(some), marks.many > c)
+        writer.put_at(states[c], first + c, type.nest(some), marks.many > c)
 
 
 def ranked(flags, dtype):

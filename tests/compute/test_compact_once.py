@@ -9,8 +9,14 @@ import pytest
 
 import cutile as ct
 from cutile import compute
-from cutile.compute import algorithm, compact_once, compaction
+from cutile.analysis.tokens import ordering
+from cutile.compute import algorithm, compact_once, compaction, steps
 from cutile.compute.plans import Plan
+from cutile.ir.nodes import Op
+from cutile.ir.walk import walk
+from cutile.ops._op import WRITE
+from cutile.passes.flatten_frames import flatten_frames
+from cutile.runtime.repeated import Repeated
 from tests.compute.checks import assemble_launches, at_levels
 from tests.gpu.tileir.tool import needs_tool
 
@@ -137,3 +143,21 @@ def test_the_kernels_are_assembled(level, monkeypatch, tmp_path):
         x, out, counts = numbers(9000, dtype), np.zeros((3, 9000), dtype), np.zeros(2, np.int64)
         compute.three_way_partition(x, *out, counts, positive, lambda v: v < 0, 9000)
         assert np.array_equal(out[2][:9000 - counts.sum()], x[x == 0])
+
+
+def test_stores_of_a_lane_do_not_wait_for_each_other(monkeypatch):
+    """Each goes through an array of its own, so that the threads of a block need not meet between them."""
+    launched = {}
+
+    class Noted(Repeated):
+        def __init__(self, kernel, grid, args, *rest):
+            launched[kernel.__name__] = kernel.program(kernel.classify(args)).kernel
+            super().__init__(kernel, grid, args, *rest)
+    monkeypatch.setattr(steps, "Repeated", Noted)
+    x, counts = numbers(300, np.int32), np.zeros(2, np.int64)
+    compute.three_way_partition(x, *(np.zeros_like(x) for _ in range(3)), counts, positive, lambda v: v < 0, 300)
+    program = flatten_frames(launched["compact_once"])
+    order = ordering(program)
+    stores = [order.of(n).becomes for n in walk(program.body) if isinstance(n, Op) and n.op.effect == WRITE
+              and n.operands[0].name == "outs"]
+    assert len(stores) == len(set(stores)) == 3 * 4  # outputs, items of a lane
