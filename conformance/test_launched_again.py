@@ -1,33 +1,15 @@
-"""What later launches of a kernel look at: all that was read, no more, and without running code of objects."""
+"""What later launches of a kernel look at: all that tile code read, and no more."""
 
-import asyncio
-import concurrent.futures
-import dataclasses
-import importlib.machinery
-import io
-import logging
-import multiprocessing
-import random
-import socket
-import subprocess
-import sys
-import threading
-
-import numpy as np
 import pytest
 
-from conformance.harness.api import clause, ct, run
+from conformance.harness.api import clause, ct
+from conformance.harness.read_module import CAPTURED, stored
 from conformance.harness.tile_code import Counter, module, rejects, result
-
-
-def stored(k):
-    return int(run(k, np.zeros(1, np.int32))[0])
-
 
 # ------------------------------------------------------------------ what tile code reads
 
 # What may be read, tile code that reads it, and code that changes it so that another number is read.
-SOURCE = """
+SOURCE = CAPTURED + """
 import contextlib
 import dataclasses
 import enum
@@ -128,15 +110,6 @@ class Checked:
     def __post_init__(self):
         ct.static_assert(Color.RED.value == 3 or self.x == 8)
 
-def numbered():
-    value = 3
-    def get():
-        return value
-    def put(x):
-        nonlocal value
-        value = x
-    return get, put
-
 @frozen
 class Plain:
     x: object = 3
@@ -149,7 +122,7 @@ class Reflected:
         return self.x
 
 plain, reflected = Plain(), Reflected()
-point, (get, put) = Point(), numbered()
+point = Point()
 method = point.of
 """
 READS = {
@@ -240,291 +213,6 @@ def test_what_tile_code_reads(what):
     space.update(module(change, **space))
     assert [stored(space["kern"]) for _ in range(4)] == [8] * 4
     assert counter.count == 2
-
-
-# ------------------------------------------------------------------ what static code reads of arrays
-
-NUMBERS = np.lib.stride_tricks.as_strided
-# What is read, an array, what is read of it, and a change of the array: of that alone, as far as this is possible.
-LAYOUTS = {
-    "shape": (lambda: NUMBERS(np.zeros(4, np.int8), (1, 4), (1, 1)), lambda a: a.shape[0], {"shape": (4, 1)}),
-    "strides": (lambda: np.zeros((2, 2), np.int8), lambda a: a.strides[0], {"strides": (1, 2)}),
-    "dtype": (lambda: np.zeros(4, np.int8), lambda a: "bu".index(a.dtype.char.lower()), {"dtype": np.bool_}),
-    "ndim": (lambda: np.zeros(4, np.int8), lambda a: a.ndim, {"shape": (2, 2)}),
-    "size": (lambda: np.zeros(4, np.int8), lambda a: a.size, {"dtype": np.int16}),
-    "itemsize": (lambda: np.zeros(4, np.int8), lambda a: a.itemsize, {"dtype": np.int16}),
-}
-
-
-@clause("CONST-4.contents", "SPEC-1.same")
-@pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")
-@pytest.mark.parametrize("what", LAYOUTS)
-def test_what_is_read_of_arrays(what):
-    """The layout alone: the elements may change, and what is read of the layout counts."""
-    counter = Counter()
-    make, _, change = LAYOUTS[what]
-    space = module(f"""
-        kinds = "?bBhHiI"
-
-        def read(a):
-            value = a.{what}
-            return value[0] if isinstance(value, tuple) else kinds.index(value.char) if value is a.dtype else value
-
-        @ct.kernel
-        def kern(out):
-            n = ct.static_eval(hit())
-            value = ct.static_eval(held.{what})
-            ct.store(out, 0, ct.static_eval(value[0] if isinstance(value, tuple) else
-                                            value if isinstance(value, int) else np.dtype(value).itemsize * 10
-                                            + (np.dtype(value).kind == "b")))
-    """, hit=counter.hit, held=make())
-    held, read = space["held"], lambda a: getattr(a, what)
-
-    def want():
-        value = read(held)
-        return value[0] if isinstance(value, tuple) else value if isinstance(value, int) else (
-            value.itemsize * 10 + (value.kind == "b"))
-
-    first = want()
-    assert stored(space["kern"]) == first and counter.count == 1
-    held[...] = 1
-    assert [stored(space["kern"]) for _ in range(2)] == [first] * 2 and counter.count == 1
-    for name, value in change.items():
-        setattr(held, name, value)
-    assert want() != first
-    assert [stored(space["kern"]) for _ in range(2)] == [want()] * 2 and counter.count == 2
-
-
-TENSORS = {
-    "shape[0]": lambda t, torch: t.resize_(2, 8), "size(0)": lambda t, torch: t.resize_(2, 8),
-    "dim()": lambda t, torch: t.resize_(2, 4, 2), "ndim": lambda t, torch: t.resize_(2, 4, 2),
-    "stride()[0]": lambda t, torch: t.t_(), "stride(0)": lambda t, torch: t.t_(),
-    "numel()": lambda t, torch: t.resize_(4, 2), "itemsize": lambda t, torch: setattr(t, "data", t.double()),
-    "element_size()": lambda t, torch: setattr(t, "data", t.double()),
-    "dtype.itemsize": lambda t, torch: setattr(t, "data", t.double()),
-    "is_floating_point() + 0": lambda t, torch: setattr(t, "data", t.int()),
-    "requires_grad + 0": lambda t, torch: t.requires_grad_(),
-    "storage_offset()": lambda t, torch: setattr(t, "data", torch.zeros(20)[2:18].view(4, 4)),
-    "is_contiguous() + 0": lambda t, torch: setattr(t, "data", torch.zeros(4, 8)[:, ::2]),
-}
-
-
-@clause("CONST-4.contents", "SPEC-1.same")
-@pytest.mark.parametrize("what", TENSORS)
-def test_what_is_read_of_tensors(what):
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    counter = Counter()
-    held = torch.zeros(4, 4)
-    space = module(KERNEL_OF_OBJECT.format(f"held.{what}"), hit=counter.hit, held=held)
-    first = int(eval(f"held.{what}", {"held": held}))
-    assert stored(space["kern"]) == first and counter.count == 1
-    held += 1
-    assert stored(space["kern"]) == first and counter.count in (1, 2)
-    count = counter.count
-    TENSORS[what](held, torch)
-    now = int(eval(f"held.{what}", {"held": held}))
-    assert now != first and [stored(space["kern"]) for _ in range(2)] == [now] * 2 and counter.count == count + 1
-
-
-KERNEL_OF_OBJECT = """
-@ct.kernel
-def kern(out):
-    n = ct.static_eval(hit())
-    ct.store(out, 0, ct.static_eval({}))
-"""
-
-
-class OnGPU:
-    """What says that it is an array in GPU memory."""
-
-    shape = 3,
-    __cuda_array_interface__ = {"shape": (3,), "typestr": "<i4", "data": (4096, False), "version": 3}
-
-
-class OnGPULater:
-    def __init__(self):
-        self.__cuda_array_interface__ = OnGPU.__cuda_array_interface__
-
-
-def generating():
-    yield 1
-
-
-class Iterating:
-    def __init__(self):
-        self.made = iter([1])
-
-
-@clause("CONST-4.contents")
-@pytest.mark.parametrize("make", [OnGPU, OnGPULater, lambda: iter([1]), lambda: map(str, [1]), generating,
-                                  lambda: zip([1], [2]), lambda: io.StringIO("a"), Iterating])
-def test_objects_that_cannot_be_compared(make):
-    """They are refused, since a launch could not see a change."""
-    held = make()
-    rejects("TileStaticEvalError", lambda n: ct.static_eval(len([held]) + hasattr(held, "made")), 1)
-
-
-# ------------------------------------------------------------------ what does not count
-
-SERVICES = {  # objects of the process, and what changes their attributes
-    "logging": (logging.getLogger("conformance of launches"), lambda x: x.setLevel(x.level + 1)),
-    "threading": (threading.Event(), lambda x: x.clear() if x.is_set() else x.set()),
-    "asyncio": (asyncio.Event(), lambda x: x.clear() if x.is_set() else x.set()),
-    "concurrent": (concurrent.futures.Future(), lambda x: x.done() or x.set_result(1)),
-    "multiprocessing": (multiprocessing.Process(), lambda x: setattr(x, "daemon", not x.daemon)),
-    "subprocess": (subprocess.CompletedProcess([], 0), lambda x: setattr(x, "returncode", x.returncode + 1)),
-    "random": (random.Random(3), lambda x: x.random()),
-    "socket": (socket.socket(), lambda x: x.close()),
-    "a spec": (importlib.machinery.ModuleSpec("a", None), lambda x: setattr(x, "origin", f"{x.origin}.")),
-    "a loader": (importlib.machinery.SourceFileLoader("a", "b"), lambda x: setattr(x, "path", x.path + "b")),
-    "a lock": (threading.Lock(), lambda x: x.release() if x.locked() else x.acquire()),
-}
-
-
-@clause("SPEC-1.same")
-@pytest.mark.parametrize("what", SERVICES)
-def test_services_of_the_process(what):
-    counter = Counter()
-    held, change = SERVICES[what]
-    space = module(KERNEL_OF_OBJECT.format("len([held]) + 2"), hit=counter.hit, held=held)
-    for _ in range(3):
-        assert stored(space["kern"]) == 3
-        change(held)
-    assert stored(space["kern"]) == 3 and counter.count == 1
-
-
-@clause("SPEC-1.same", "OBJ-4.static_eval")
-def test_kernels_that_static_code_holds():
-    @ct.kernel
-    def other(n: ct.Constant, out):
-        ct.store(out, 0, n)
-
-    counter = Counter()
-    space = module(KERNEL_OF_OBJECT.format("len([other]) + 2"), hit=counter.hit, other=other)
-    for n in range(3):
-        assert stored(space["kern"]) == 3
-        assert int(run(other, n, np.zeros(1, np.int32))[0]) == n
-    assert counter.count == 1
-
-
-@clause("SPEC-1.same")
-def test_no_code_of_objects_runs():
-    """A launch that compiles nothing looks at what the kernel reads, and calls none of its code."""
-    calls = Counter()
-
-    class Meta(type):
-        def __getattr__(cls, name):
-            calls.hit()
-            return 1
-
-        @property
-        def shown(cls):
-            calls.hit()
-            return 1
-
-    class Descriptor:
-        def __get__(self, instance, owner):
-            calls.hit()
-            return 1
-
-    class Plain:
-        descriptor = Descriptor()
-        number = 1
-
-        def __getattr__(self, name):
-            calls.hit()
-            return 1
-
-    class Loud(metaclass=Meta):
-        number = 1
-
-        def __getattribute__(self, name):
-            calls.hit()
-            return object.__getattribute__(self, name)
-
-        def __eq__(self, other):
-            calls.hit()
-            return self is other
-
-        __hash__ = None
-
-    class Lazy(type(sys)):
-        def __getattr__(self, name):
-            calls.hit()
-            return 1
-
-    plain, loud, lazy = Plain(), Loud(), Lazy("lazy_module")
-    loud.attribute, lazy.number = 1, 1
-    names = {"plain": plain, "Plain": Plain, "loud": loud, "Loud": Loud, "lazy": lazy}
-    for expression in (
-            "plain.descriptor", "Plain.descriptor", "plain.missing", "plain.number", "Plain.number", "loud.attribute",
-            "Loud.number", "Loud.shown", "Loud.missing", "lazy.number", "lazy.missing", "getattr(Loud, 'number')",
-            "(lambda: loud.number)()", "[x.number for x in (loud, plain)][0]", "(loud == loud) + 0",
-            "(lambda: lazy.missing)()"):
-        space = module(KERNEL_OF_OBJECT.format(expression), hit=int, **names)
-        assert stored(space["kern"]) == 1
-        before = calls.count
-        assert [stored(space["kern"]) for _ in range(3)] == [1] * 3
-        assert calls.count == before, expression
-
-
-@clause("SPEC-1.same", "CONST-4.variable")
-@pytest.mark.parametrize("expression", [
-    "Plain.descriptor", "Loud.number", "Loud.shown", "frozen.descriptor", "Frozen.descriptor", "Frozen.number",
-    "lazy.number",
-    "frozen.number", "frozen.x"])
-def test_no_code_of_objects_runs_for_tile_code(expression):
-    """Not when it is launched again."""
-    calls = Counter()
-
-    class Meta(type):
-        def __getattr__(cls, name):
-            calls.hit()
-            return 1
-
-        @property
-        def shown(cls):
-            calls.hit()
-            return 1
-
-    class Descriptor:
-        def __get__(self, instance, owner):
-            calls.hit()
-            return 1
-
-    class Plain:
-        descriptor = Descriptor()
-
-    class Loud(metaclass=Meta):
-        number = 1
-
-    class Lazy(type(sys)):
-        def __getattr__(self, name):
-            calls.hit()
-            return 1
-
-    @dataclasses.dataclass(frozen=True)
-    class Frozen:
-        x: int
-        number = 1
-
-    Frozen.descriptor = Descriptor()
-    lazy = Lazy("lazy_module")
-    lazy.number = 1
-    names = {"Plain": Plain, "Loud": Loud, "Frozen": Frozen, "frozen": Frozen(1), "lazy": lazy}
-    space = module(f"""
-        @ct.kernel
-        def kern(out):
-            ct.store(out, 0, {expression})
-    """, **names)
-    try:
-        assert stored(space["kern"]) == 1
-    except ct.TileTypeError:  # what would run code need not be readable
-        return
-    stored(space["kern"])
-    before = calls.count
-    assert [stored(space["kern"]) for _ in range(3)] == [1] * 3
-    assert calls.count == before
 
 
 # ------------------------------------------------------------------ several kernels

@@ -6,6 +6,19 @@ import numpy as np
 
 from conformance.harness.api import run
 
+#: a variable that two functions capture
+CAPTURED = """
+def counter():
+    value = 3
+    def get():
+        return value
+    def put(x):
+        nonlocal value
+        value = x
+    return get, put
+
+get, put = counter()
+"""
 MODULE = """
 import array as array_module
 import collections
@@ -43,17 +56,7 @@ def default(x=numbers, *, y=table):
     return x[0], y["a"]["b"][1][0]
 
 default.of = [3]
-
-def counter():
-    value = 3
-    def get():
-        return value
-    def put(x):
-        nonlocal value
-        value = x
-    return get, put
-
-get, put = counter()
+""" + CAPTURED + """
 partial = functools.partial(default, y=table)
 lazy = lambda: (lambda: [number for _ in (1,)])()[0]
 
