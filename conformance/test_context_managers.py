@@ -212,6 +212,70 @@ def f(n):
         assert (result(f, 3), result(f, -3)) == (want[0] * 10, want[1] * 10)
 
 
+AGAIN = {  # code that may use the manager `x` again
+    "straight on": "with x: pass\nwith x: pass",
+    "inside": "with x:\n    with x: pass",
+    "in one statement": "with x, x: pass",
+    "in a loop": "for i in range(n):\n    with x: pass",
+    "in some iterations": "for i in range(n):\n    if i == 3:\n        with x: pass",
+    "and on with the loop": "for i in range(n):\n    with x: continue",
+    "in a while loop": "while n > 0:\n    with x: n = n - 1",
+    "in an inner loop": "for i in range(n):\n    for j in range(n):\n        with x: break",
+    "in an unrolled loop": "for i in ct.static_iter(range(2)):\n    with x: pass",
+    "after a loop that it left": "for i in range(n):\n    with x: break\nwith x: pass",
+    "in a helper": "enter(x)\nenter(x)",
+    "in a helper in a loop": "for i in range(n):\n    enter(x)",
+    "after a path of a helper": "enter_if(x, n)\nwith x: pass",
+    "in a closure": "def g():\n    with x: pass\ng()\ng()",
+    "in a closure in a loop": "def g():\n    with x: pass\nfor i in range(n):\n    g()",
+    "by another name": "y = x\nwith y: pass\nwith x: pass",
+    "of a tuple": "y = (1, x)\nwith y[1]: pass\nwith x: pass",
+    "of a tuple in a loop": "y = (1, x)\nfor i in range(n):\n    with y[1]: pass",
+    "by a name for one of two": "y = m(n)\nif n > 0:\n    y = x\nwith y: pass\nwith x: pass",
+    "of one of two tuples": "y = (m(n), 1)\nif n > 0:\n    y = (x, 1)\nwith y[0]: pass\nwith x: pass",
+}
+OF_HELPERS = """
+import contextlib
+
+@contextlib.contextmanager
+def m(x):
+    yield x
+
+def enter(x):
+    with x: pass
+
+def enter_if(x, n):
+    if n > 0:
+        with x: return 1
+    return 0
+
+def f(n):
+    x = m(n)
+"""
+
+
+@clause("CM-3.once")
+@pytest.mark.parametrize("code", AGAIN)
+def test_managers_that_may_be_used_again(code):
+    """Also where only some launches would use them again."""
+    lines = AGAIN[code].splitlines()
+    f = module(OF_HELPERS + "".join(f"    {line}\n" for line in lines) + "    return 1\n")["f"]
+    rejects("TileTypeError", f, 1)
+
+
+@clause("CM-3.once")
+def test_managers_that_are_made_again():
+    lines = """
+    r = 0
+    for i in range(n):
+        y = m(i + 1)
+        with y as digit:
+            r = r * 10 + digit
+    return r
+"""
+    assert result(module(OF_HELPERS + lines)["f"], 4) == 1234
+
+
 class ByClass:
     def __enter__(self):
         return 1

@@ -22,7 +22,6 @@ from cutile.ir.terms import (
     Bound,
     Closure,
     Const,
-    Manager,
     Record,
     Static,
     Term,
@@ -88,7 +87,7 @@ def _call_object(c: Context, obj: Any, args, kwargs) -> Term:
         wrapped = getattr(obj, "__wrapped__", None)
         if wrapped is not None and not inspect.isasyncgenfunction(wrapped) and _is_contextmanager(obj):
             c.dependencies.add(obj, "__wrapped__", wrapped)
-            return Manager(Static(wrapped), args, kwargs, c.span)
+            return c.manager(Static(wrapped), args, kwargs)
         return functions.call_function(c, obj, args, kwargs)
     if isinstance(obj, types.MethodType) and isinstance(obj.__func__, types.FunctionType):
         receiver = python_objects.capture(c, obj.__self__, "self")

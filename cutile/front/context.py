@@ -18,6 +18,7 @@ from cutile.errors import (
     TileStaticAssertionError,
     TileStaticEvalError,
     TileSyntaxError,
+    TileTypeError,
 )
 from cutile.front.definition import Definition
 from cutile.front.dependencies import Dependencies
@@ -25,7 +26,21 @@ from cutile.front.scope import MISSING, Member, Scope, outer_object
 from cutile.front.source_text import definition_of
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Bind, Group, Known, Region, Shown, Template, Value
-from cutile.ir.terms import POISON, Const, Dict, Leaf, Range, Record, Static, Term, Tuple, Unusable, describe
+from cutile.ir.terms import (
+    POISON,
+    Const,
+    Dict,
+    Leaf,
+    Manager,
+    Range,
+    Record,
+    Static,
+    Term,
+    Tuple,
+    Unusable,
+    Use,
+    describe,
+)
 from cutile.spans import Span
 from cutile.types import ArrayType, LeafType
 
@@ -85,6 +100,8 @@ class Context(Builder):
         self.combining: str | None = None  # the reduce or scan whose combine function is being typed
         self.elements = False  # whether an element function is being typed
         self.hidden: dict[Hidden, Term] = {}  # the terms that stand for captured arrays
+        self.managers = 0  # how many context managers have been made
+        self.used: frozenset[Use] = frozenset()  # those used on the way to the statement that is being typed
         self.static: str | None = None  # the static construct that is being evaluated
         self.static_runs = 0  # how often static code has run
         self.checked: dict[tuple, frozenset[str]] = {}  # for each function whose syntax was checked, as one of elements
@@ -109,6 +126,23 @@ class Context(Builder):
         """Call any term. `spans` (`op_calls.ArgumentSpans`) says where the arguments of a call in the user's
         source stand."""
         return self.recursion.call(self, func, tuple(args), dict(kwargs or {}), spans)
+
+    # -- context managers
+
+    def manager(self, func: Term, args: tuple[Term, ...], kwargs: dict[str, Term]) -> Manager:
+        """A new context manager, made here."""
+        self.managers += 1
+        return Manager(func, args, kwargs, self.span, frozenset({Use(self.managers)}))
+
+    def used_again(self, made: int, used: Iterable[Use], outside: str, again: str) -> None:
+        """Report the managers, among those that code `used` which may run again, that were made before it: after `made`
+        managers.
+        """
+        for use in sorted(used, key=lambda u: u.made):
+            if use.made <= made:
+                self.report(TileTypeError(
+                    f"this context manager was made outside {outside}, and {again} may use it; it can be used once",
+                    help="call the function again where the manager is used, for a new one each time"), use.entered)
 
     # -- errors
 
@@ -178,18 +212,22 @@ class Context(Builder):
         if self.combining:
             raise TileSyntaxError(f"{op.name}() cannot be used inside the function given to {self.combining}()")
         self.combining = op.name
+        made, used = self.managers, self.used
         try:
             with self.into(Region(params=tuple(Value(t) for t in types))) as region:
                 yield region
+            self.used_again(made, self.used - used, f"the function given to {op.name}()", "each of its calls")
         finally:
             self.combining = None
 
     @contextmanager
     def element_body(self, types: Sequence[LeafType]):
         elements, self.elements = self.elements, True
+        made, used = self.managers, self.used
         try:
             with self.into(Region(params=tuple(Value(t) for t in types))) as region:
                 yield region
+            self.used_again(made, self.used - used, "the element function", "each of its calls")
         finally:
             self.elements = elements
 

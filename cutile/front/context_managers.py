@@ -48,12 +48,14 @@ def _manager(c: Context, s: Scope, item: ast.withitem) -> Manager | None:
         if item.optional_vars is not None:
             assign(c, s, item.optional_vars, POISON, where)
         return None
-    if term.used:
-        c.report(
-            TileTypeError("this context manager has been used already", help="call the function again for a new one"),
-            where,
-        )
-    term.used = True
+    if again := term.uses & c.used:
+        entered = next(u.entered for u in again)
+        c.report(TileTypeError("this context manager has been used already",
+                               notes=[("here it is used", entered)] if entered is not None else [],
+                               help="call the function again for a new one"), where)
+    for use in term.uses:
+        use.entered = where
+    c.used |= term.uses
     return term
 
 

@@ -14,20 +14,24 @@ from cutile.front.context import Context
 from cutile.front.scope import ReturnPoint, Scope, Var, Variables
 from cutile.front.term_joins import Join, conflict, type_text, undefined, versus
 from cutile.ir.nodes import If, Region, Return, Value, Yield
-from cutile.ir.terms import NONE, POISON, Closure, Term, Unusable, article, is_poisoned
+from cutile.ir.terms import NONE, POISON, Closure, Term, Unusable, Use, article, is_poisoned
 
 
 def branch(c: Context, s: Scope, cond: Value, then: Callable[[], bool], orelse: Callable[[], bool]) -> bool:
     """Type both sides of a run-time branch, and join the variables that they leave. False if control
     reaches the end of neither side.
     """
-    before = s.vars
+    before, used = s.vars, c.used
     paths: list[tuple[Region, dict[str, Var], bool]] = []
+    after: list[frozenset[Use]] = []
     for side in (then, orelse):
-        s.vars = Variables(before, before)
+        s.vars, c.used = Variables(before, before), used
         with c.into(Region()) as region:
             falls = side()
         paths.append((region, s.vars, falls))
+        if falls:
+            after.append(c.used)
+    c.used = used.union(*after)
     arriving = [(region, vars) for region, vars, falls in paths if falls]
     join = Join(len(arriving), promoting=c.elements)
     changed = changed_names(before, [vars for _, vars in arriving])
@@ -118,7 +122,7 @@ def return_value(c: Context, s: Scope, term: Term) -> None:
     """Append a Return; `join_returns` gives it its operands."""
     term = closures.captured_on_return(term, s)
     node = Return((), c.span)
-    s.returns.append(ReturnPoint(term, c.region, node, c.span))
+    s.returns.append(ReturnPoint(term, c.region, node, c.span, c.used))
     c.append(node)
 
 
@@ -129,6 +133,7 @@ def join_returns(c: Context, s: Scope, since: int) -> tuple[Term, tuple[Value, .
     points = s.returns
     if not points:
         return NONE, ()
+    c.used = frozenset().union(*(p.used for p in points))
     bad = next((p for p in points if is_poisoned(p.term)), None)
     if bad is not None:
         return POISON, ()

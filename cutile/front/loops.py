@@ -109,13 +109,13 @@ def _repeated(c: Context, s: Scope, type_loop: Callable[[dict[str, Term]], bool]
     if not c.elements:
         return type_loop({})
     wider: dict[str, Term] = {}
-    vars, errors, returns, depth = dict(s.vars), len(c.errors), len(s.returns), len(s.loops)
+    vars, errors, returns, depth, used = dict(s.vars), len(c.errors), len(s.returns), len(s.loops), c.used
     while True:
         try:
             return type_loop(wider)
         except _Wider as found:
             wider = {**wider, **found.terms}
-            s.vars = dict(vars)
+            s.vars, c.used = dict(vars), used
             del c.errors[errors:], s.returns[returns:], s.loops[depth:]
 
 
@@ -131,7 +131,7 @@ class _Carried:
         for n, like in wider.items():
             now = zip(leaves(s.vars[n].term), leaves(like), strict=True)
             s.vars[n] = Var(rebuild(like, iter([cast(c, t, w.type.dtype) for t, w in now])), s.vars[n].span)
-        self.before = dict(s.vars)
+        self.before, self.used, self.made = dict(s.vars), c.used, c.managers
         self.local = [n for n in sorted(assigned) if n not in s.vars or isinstance(s.vars[n].term, Unusable)]
         self.names = [n for n in s.vars if n in assigned and not isinstance(s.vars[n].term, Unusable)]
         terms = [s.vars[n].term for n in self.names]
@@ -170,6 +170,7 @@ class _Carried:
             raise _Wider(wider)
         for jump in self.state.continues:
             self._complete(jump)
+            c.used_again(self.made, jump.used - self.used, "the loop", "each iteration")
         return region
 
     def _wider(self) -> dict[str, Term]:
@@ -214,6 +215,7 @@ class _Carried:
         `normal_exit`: the loop also ends by its condition or range, not only by `break`.
         """
         c, s, state = self.c, self.s, self.state
+        c.used = self.used.union(*(jump.used for jump in (*state.breaks, *state.continues)))
         if not normal_exit and not state.breaks:
             s.vars = self.at_start
             return (), False
@@ -284,7 +286,7 @@ def leave(c: Context, s: Scope, loop: LoopState, kind: type) -> None:
     if not run_cleanups(c, s, loop.depth):
         return
     node = kind((), c.span)
-    (loop.breaks if kind is Break else loop.continues).append(Jump(dict(s.vars), c.region, node))
+    (loop.breaks if kind is Break else loop.continues).append(Jump(dict(s.vars), c.used, c.region, node))
     c.append(node)
 
 

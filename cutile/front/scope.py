@@ -11,7 +11,7 @@ from typing import Any
 from cutile._support.structs import field, structure
 from cutile.front.definition import Definition
 from cutile.ir.nodes import Region, Return
-from cutile.ir.terms import Term
+from cutile.ir.terms import Term, Use
 from cutile.spans import Span
 
 
@@ -66,21 +66,27 @@ class Unrolling:
 
 @structure(eq=False)
 class Jump:
-    """A Break or Continue: the variables at that place, and the node, which has no operands yet."""
+    """A Break or Continue: the variables at that place, the context managers used on the way there, and the node, which
+    has no operands yet.
+    """
 
     vars: dict[str, Var]
+    used: frozenset[Use]
     region: Region
     node: Any
 
 
 @structure(eq=False)
 class ReturnPoint:
-    """A Return: the term that it returns, and the node, which has no operands yet."""
+    """A Return: the term that it returns, the node, which has no operands yet, and the context managers used on the way
+    there.
+    """
 
     term: Term
     region: Region
     node: Return
     span: Span
+    used: frozenset[Use] = frozenset()
 
 
 @structure(eq=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from cutile.dtypes import DType, bool_, promote
 from cutile.errors import TileError, TileTypeError
@@ -80,7 +80,7 @@ def same_structure(a: Term, b: Term) -> bool:
                 a is b
                 or a.func.obj is b.func.obj
                 and list(a.kwargs) == list(b.kwargs)
-                and not (a.used or b.used)
+                and (a.uses == b.uses or not (a.entered or b.entered))
                 and (_pairwise(a, b))
             )
         case Tuple() | Bound() | PySlice() | RawMemory() | IndexSlice():
@@ -92,6 +92,15 @@ def same_structure(a: Term, b: Term) -> bool:
 def _pairwise(a: Term, b: Term) -> bool:
     pa, pb = list(parts_of(a)), list(parts_of(b))
     return len(pa) == len(pb) and all(map(same_structure, pa, pb))
+
+
+def _managers(t: Term) -> Iterator[Manager]:
+    """The context managers in a term, apart from those that closures have captured."""
+    if isinstance(t, Manager):
+        yield t
+    if not isinstance(t, Closure):
+        for part in parts_of(t):
+            yield from _managers(part)
 
 
 def same_object(a, b) -> bool:
@@ -127,7 +136,11 @@ class Join:
                 return None
         since = self.since if all(t is first for t in terms) else 0
         rows = zip(*(list(leaves(t, since)) for t in terms), strict=True)
-        return rebuild(first, iter([self._leaf(row) for row in rows]), since)
+        joined = rebuild(first, iter([self._leaf(row) for row in rows]), since)
+        if not isinstance(first, Const | Leaf):
+            for m, *others in zip(_managers(joined), *map(_managers, terms), strict=True):
+                m.uses = frozenset().union(*(o.uses for o in others))
+        return joined
 
     def _leaf(self, row: Sequence[Const | Leaf]) -> Term:
         first = row[0]

@@ -188,14 +188,30 @@ class Closure(Term):
 
 
 @structure(slots=True, eq=False)
+class Use:
+    """The one use that a context manager is good for. `entered`: the last `with` statement that was typed for it."""
+
+    made: int  # in the order in which managers are made
+    entered: Span | None = None
+
+
+@structure(slots=True, eq=False)
 class Manager(Term):
-    """A context manager, from a call of a @contextlib.contextmanager function; it can be used once [CM-3]."""
+    """A context manager, from a call of a @contextlib.contextmanager function; it can be used once [CM-3].
+
+    `uses` has its own use; where paths meet, those of all managers that it may be.
+    """
 
     func: Term
     args: tuple[Term, ...]
     kwargs: dict[str, Term]
     span: Span
-    used: bool = False
+    uses: frozenset[Use]
+
+    @property
+    def entered(self) -> bool:
+        """Whether it is used on some path."""
+        return any(u.entered for u in self.uses)
 
 
 @structure(slots=True, eq=False)
@@ -334,7 +350,7 @@ def describe(t: Term) -> str:
         case Bound():
             return f"method {_call_of(t)} of {phrase(t.receiver)}"
         case Manager():
-            return "context manager"
+            return "used context manager" if t.entered else "context manager"
         case _:
             return type(t).__name__.lower()
 

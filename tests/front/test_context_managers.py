@@ -1,6 +1,7 @@
 """Context managers [CM-*, ST-16]."""
 
 import contextlib
+from textwrap import dedent, indent
 
 import numpy as np
 import pytest
@@ -22,6 +23,11 @@ def logged(x, i):
 @contextlib.contextmanager
 def plain():
     yield
+
+
+@contextlib.contextmanager
+def numbered(x):
+    yield x
 
 
 def test_enter_body_exit():  # CM-2
@@ -115,6 +121,102 @@ def test_managers_are_values_used_once():  # CM-3
             pass
 
     refused(twice, AI, at="m", says="has been used already")
+
+
+ONCE = {  # code that uses `m` once on each path
+    "in both branches": """
+        if n > 0:
+            with m as y: r = y
+        else:
+            with m as y: r = y * 2
+    """,
+    "in a branch that returns": """
+        if n > 0:
+            with m as y: return y
+        with m as y: r = y * 2
+    """,
+    "in an iteration that leaves the loop": """
+        r = 10
+        for i in range(9):
+            if i == n:
+                with m as y: r = y
+                break
+            r = r * 2
+    """,
+    "in an iteration that returns": """
+        for i in range(9):
+            if i == n:
+                with m as y: return y
+        with m as y: r = y * 2
+    """,
+    "in a helper, on both paths": """
+        def use(x):
+            if n > 0:
+                with x as y: return y
+            else:
+                with x as y: return y * 2
+        r = use(m)
+    """,
+    "for one of two": """
+        k = numbered(7)
+        if n > 0:
+            k = m
+        with k as y: r = y
+    """,
+}
+WANT = {"in an iteration that leaves the loop": (5, 10 * 2**9), "for one of two": (5, 7)}
+
+
+@pytest.mark.parametrize("code", ONCE)
+def test_managers_are_used_once_on_each_path(code):  # CM-3
+    lines = indent(dedent(ONCE[code]), "    ")
+    f = cell(f"def f(n):\n    m = numbered(5)\n{lines}\n    return r\n", numbered=numbered)["f"]
+    assert (result(f, 3), result(f, -3)) == WANT.get(code, (5, 10))
+
+
+def test_where_a_manager_is_used_again():  # CM-3
+    def loop(n):
+        m = plain()
+        for i in range(n):
+            if i > 2:
+                with m:
+                    pass
+
+    def branches(n):
+        m = plain()
+        if n > 0:
+            with m:
+                pass
+        with m:
+            pass
+
+    def kept(n):
+        m = plain()
+        for _ in range(n):
+            m = plain()
+            with m:
+                pass
+
+    e = refused(loop, I32, at="m", says="made outside the loop, and each iteration may use it")
+    assert "call the function again" in e.help and e.loc.line == loop.__code__.co_firstlineno + 4
+    e = refused(branches, I32, at="m", says="has been used already")
+    (text, span), = e.notes
+    assert text == "here it is used" and (span.line, e.loc.line) == tuple(
+        branches.__code__.co_firstlineno + k for k in (3, 5))
+    refused(kept, I32, says="context manager vs. used context manager")
+
+
+def test_reductions_use_a_manager_again():  # CM-3
+    def f(x):
+        m = plain()
+
+        def add(a, b):
+            with m:
+                return a + b
+
+        ct.store(x, 0, ct.reduce(ct.load(x, 0, 8), 0, add, 0))
+
+    refused(f, AI, at="m", says="outside the function given to reduce(), and each of its calls may use it")
 
 
 def test_received_value_of_yield_is_none():
