@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+import cutile as ct
 from tests.digests import store
 from tests.digests.__main__ import compared, measured
 from tests.digests.adapter import MESSAGES, OLDEST, POSITIONS, Recorder, name_of
@@ -84,6 +85,29 @@ def test_a_launch_that_does_not_compile_is_recorded_as_none(kernel):
     recorder = Recorder(TARGETS)
     assert not recorder.launch("test", kernel("ct.nonsense(t)"), (np.zeros(4, np.float32),) * 2)
     assert not recorder.found
+
+
+def test_kernels_whose_static_code_launches_are_recorded_once():
+    """A kernel is typed once more for its record; what static code launches meanwhile is part of no other launch."""
+    typed = []
+
+    def above(k):
+        @ct.kernel
+        def one_more(x, out):
+            ct.static_eval((typed.append(1), recorder.launch("test", k, given)) and 1)
+            ct.store(out, 0, ct.load(x, 0, 4))
+
+        return one_more
+
+    @ct.kernel
+    def k(x, out):
+        ct.store(out, 0, ct.load(x, 0, 4))
+
+    recorder, given = Recorder(TARGETS), (np.zeros(4, np.float32), np.zeros(4, np.float32))
+    for _ in range(8):
+        k = above(k)
+    assert recorder.launch("test", k, given)
+    assert len(typed) == 1 and len(recorder.found["test"]["sm_90"]) == 1
 
 
 FOUND = {

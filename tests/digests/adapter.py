@@ -10,6 +10,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from conformance.adapters.cutile_interp import Interp
@@ -40,6 +41,9 @@ def name_of(target: str | None) -> str:
     return target or "every target"
 
 
+_typing: ContextVar[bool] = ContextVar("typing", default=False)  # whether a kernel is being typed for a record
+
+
 class Recorder:
     """What was compiled: for each test and column the digests in order."""
 
@@ -52,11 +56,18 @@ class Recorder:
         self.found.setdefault(test, {}).setdefault(column, []).append(what)
 
     def launch(self, test: str, kernel: Any, args: tuple) -> bool:
-        """Record what a launch compiles to. False where it does not get so far: the launch tells the test why."""
+        """Record what a launch compiles to. False where it does not get so far: the launch tells the test why, or its
+        kernel is being typed for another record, of whose own launch it was part.
+        """
+        if _typing.get():
+            return False
+        before = _typing.set(True)
         try:
             launch = compiling.launched(kernel, args)
         except Exception:
             return False
+        finally:
+            _typing.reset(before)
         for column, what in self._compiled(launch).items():
             self.note(test, column, what)
         return True
