@@ -196,12 +196,17 @@ class _Carried:
                 self.c.report(var.term.error(var.span))
             elif is_poisoned(var.term) or is_poisoned(expected):
                 pass
-            elif not same_structure(expected, var.term):
+            elif not self._holds(expected, var.term):
                 self._type_changes(n, var)
             else:
                 with before_terminator(self.c, jump.region):
-                    operands += [value_of(self.c, t) for t in leaves(var.term)]
+                    pairs = zip(leaves(expected), leaves(var.term), strict=True)
+                    operands += [value_of(self.c, _as_typed(self.c, t, like)) for like, t in pairs]
         jump.node.operands = tuple(operands)
+
+    def _holds(self, carried: Term, new: Term) -> bool:
+        """Whether a carried variable can take this term; in element functions also of a narrower dtype [ELT-7]."""
+        return same_structure(carried, new) or self.c.elements and meets(carried, new)
 
     def _type_changes(self, name: str, var: Var) -> None:
         before = self.before[name]
@@ -220,7 +225,7 @@ class _Carried:
             s.vars = self.at_start
             return (), False
         exits = [e.vars for e in state.breaks]
-        join = Join(len(exits) + normal_exit, inside=True)
+        join = Join(len(exits) + normal_exit, inside=True, promoting=c.elements)
         after = dict(self.before)
         for n in self.names:
             after[n] = self._after(join, n, exits, normal_exit)
@@ -247,13 +252,13 @@ class _Carried:
             return Var(POISON, self.before[name].span)
         if normal_exit:
             vars.append(Var(start, self.before[name].span))
-        odd = next((v for v in vars if not same_structure(start, v.term)), None)
+        odd = next((v for v in vars if not self._holds(start, v.term)), None)
         if odd is not None:
-            self._results(join, [start] * len(vars))
+            self._results(join, start, [start] * len(vars))
             if isinstance(odd.term, Unusable):
                 return odd
             return Var(conflict(name, [self.init_terms[name], odd.term], [self.before[name].span, odd.span]), odd.span)
-        joined = self._results(join, [v.term for v in vars])
+        joined = self._results(join, start, [v.term for v in vars])
         paths = [v.term for v in vars[:len(exits)]]
         if normal_exit:  # a normal exit leaves the value from before the loop or from an iteration's end
             paths += [self.init_terms[name], *(e.vars[name].term for e in self.state.continues)]
@@ -263,16 +268,21 @@ class _Carried:
         return Var(rebuild(joined, iter(known)), vars[-1].span)
 
     @staticmethod
-    def _results(join: Join, terms: list[Term]) -> Term:
+    def _results(join: Join, carried: Term, terms: list[Term]) -> Term:
         """A new result for each leaf, even for a constant: a loop has one result per param."""
         new: list[Term] = []
-        for row in zip(*map(leaves, terms), strict=True):
-            v = Value(row[0].type)
+        for like, *row in zip(leaves(carried), *map(leaves, terms), strict=True):
+            v = Value(like.type)
             join.results.append(v)
             for column, t in zip(join.columns, row, strict=True):
                 column.append(t)
             new.append(Leaf(v))
         return rebuild(terms[0], iter(new))
+
+
+def _as_typed(c: Context, t: Const | Leaf, like: Const | Leaf) -> Term:
+    """A leaf in the dtype of another one that holds it."""
+    return t if t.type == like.type else cast(c, t, like.type.dtype)
 
 
 def _agreed(terms: list[Term]) -> Const | None:

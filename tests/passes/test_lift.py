@@ -141,7 +141,7 @@ def test_floats_give_what_python_gives(f):
     assert applied(f, X, Y).tolist() == [f(float(x), float(y)) for x, y in zip(X, Y, strict=True)]
 
 
-@seeds(20, 40)
+@seeds(20, 400)
 def test_random_functions(seed):
     """Random nests of branches, loops and exits."""
     f = random_function(random.Random(seed))
@@ -149,12 +149,19 @@ def test_random_functions(seed):
     assert got.tolist() == [f(int(x), int(y)) for x, y in zip(INTS, MORE, strict=True)]
 
 
+@seeds(20, 400)
+def test_random_functions_of_a_float_and_an_integer(seed):
+    """Variables hold floats on some paths and integers on others."""
+    f = random_function(random.Random(seed))
+    assert applied(f, X, MORE).tolist() == [f(float(x), int(y)) for x, y in zip(X, MORE, strict=True)]
+
+
 def random_function(r: random.Random):
-    """A function of two small integers, whose values stay small."""
-    lines: list[str] = ["def f(x, y):", "    z, w = 0, 1"]
+    """A function of two small numbers, whose values stay small."""
+    lines: list[str] = ["def f(x, y):", "    z, w, t = 0, 1, (y, x)"]
 
     def value() -> str:
-        return r.choice(["x", "y", "z", "w", str(r.randint(-3, 5))])
+        return r.choice(["x", "y", "z", "w", "t[0]", "t[1]", str(r.randint(-3, 5))])
 
     def condition() -> str:
         one = f"{value()} {r.choice(['<', '>', '==', '!=', '<='])} {value()}"
@@ -163,19 +170,28 @@ def random_function(r: random.Random):
     def block(depth: int, indent: str, looping: bool) -> None:
         for _ in range(r.randint(1, 3)):
             kind = r.random()
-            if kind < 0.45 or depth > 3:
-                operation = r.choice(["({} + {}) % 50", "{} - {}", "{} // (1 + abs({}))", "max({}, {})"])
+            if kind < 0.4 or depth > 3:
+                operation = r.choice(["({} + {}) % 50", "{} - {}", "{} // (1 + abs({}))", "max({}, {})", "{}"])
                 lines.append(f"{indent}{r.choice('xyzw')} = "
                              f"({operation.format(*(value() for _ in range(3)))}) % 40")
-            elif kind < 0.75:
+            elif kind < 0.45:
+                lines.append(f"{indent}t = {value()}, {value()}")
+            elif kind < 0.7:
                 lines.append(f"{indent}if {condition()}:")
                 block(depth + 1, indent + "    ", looping)
                 if r.random() < 0.5:
                     lines.append(f"{indent}else:")
                     block(depth + 1, indent + "    ", looping)
             elif kind < 0.85:
-                lines.append(f"{indent}for i{depth} in range({r.choice(['3', 'x % 5', 'w'])}):")
+                if r.random() < 0.6:
+                    lines.append(f"{indent}for i{depth} in range({r.choice(['3', 'int(x) % 5', 'int(w) % 4'])}):")
+                else:
+                    lines.extend([f"{indent}n{depth} = 0", f"{indent}while n{depth} < 4 and ({condition()}):",
+                                  f"{indent}    n{depth} += 1"])
                 block(depth + 1, indent + "    ", True)
+                if r.random() < 0.3:
+                    lines.append(f"{indent}else:")
+                    block(depth + 1, indent + "    ", looping)
             elif looping and kind < 0.93:
                 lines.append(f"{indent}if {condition()}: {r.choice(['break', 'continue'])}")
             else:

@@ -30,9 +30,9 @@ FAULTS = [
     *_of(
         "front end and ops", REFERENCE,
         ("an early continue forgets what its round assigned", "cutile/front/loops.py",
-         "t in leaves(var.term)]\n        jump.node.operands",
-         "t in leaves(var.term if jump is self.state.continues[-1] else self.at_start[n].term)]\n"
-         "        jump.node.operands"),
+         "pairs = zip(leaves(expected), leaves(var.term), strict=True)",
+         "pairs = zip(leaves(expected), leaves(var.term if jump is self.state.continues[-1] else "
+         "self.at_start[n].term), strict=True)"),
         ("`and` that stops gives True", "cutile/front/conditions.py", "return loose(stop_at)\n\n    term = choose",
          "return loose(True)\n\n    term = choose"),
         ("an integer beside float16 gives float32", "cutile/dtypes.py", "return a if ia.floating else b\n",
