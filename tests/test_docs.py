@@ -105,8 +105,12 @@ WRITTEN = [p for p in [*ROOT.glob("*.*"), *(p for f in FOLDERS for p in sorted((
 
 
 def prose(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of text: in a page all but tables, headings and code, in a module the docstrings and comments."""
+    """The lines of text of a file with long ones: in a page all but tables, headings and code, in a module the
+    docstrings and comments.
+    """
     text = path.read_text()
+    if all(len(line) <= WIDTH for line in text.split("\n")):
+        return
     if path.suffix == ".md":
         kept = re.sub(r"^```.*?^```$", lambda m: "\n" * m[0].count("\n"), text, flags=re.M | re.S)
         yield from ((n, line) for n, line in enumerate(kept.split("\n"), 1) if not line.startswith(("|", "#")))

@@ -59,7 +59,10 @@ def test_right(name):
         assert r.error <= r.allowed and r.seconds > 0 and all(out.size for out in r.outputs)
 
 
-@pytest.mark.parametrize("name", FILES)
+LONG = {"gemm", "k_means", "table_statistics"}  # 5 to 15 seconds
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.deep) if n in LONG else n for n in FILES])
 def test_block_by_block_gives_equal_bits(name):
     load(name)
     with settings.override(SCHEDULE="block"):

@@ -187,7 +187,7 @@ def test_structs(way):
     assert counts.tolist() == [len(w) for w in want[:2]]
 
 
-@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("dtype", deep_but((np.complex64, np.complex128), np.complex64))
 def test_items_of_several_wide_numbers(way, dtype):
     """Which lanes of a GPU load beside each other."""
     Point = compute.gpu_struct({"real": dtype().real.dtype, "tag": np.int32})
@@ -297,7 +297,8 @@ def test_the_sanitizer_has_nothing_to_report(way, monkeypatch):
 @needs_tool
 @at_levels
 @pytest.mark.parametrize("way, kernels, wide", [
-    pytest.param(way, kernels, wide, marks=[pytest.mark.deep] * (wide and way == "gpu, two launches"))  # many has these
+    # wide positions take the same way, and many launches have the kernels of two
+    pytest.param(way, kernels, wide, marks=[pytest.mark.deep] * (wide is (way in ("gpu", "gpu, two launches"))))
     for way, kernels in (("gpu", {"compact"}), ("gpu, two launches", {"count_flags", "move"}),
                          ("gpu, many", {"count_flags", "add_up", "move"}),
                          ("gpu, each item once", {"clear_words", "compact_once"})) for wide in (False, True)])

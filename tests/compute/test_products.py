@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cutile import compute
 from cutile.compute import algorithm, histogram, joint, products
 from cutile.compute.plans import Plan
-from tests.compute.checks import assemble_launches, at_levels
+from tests.compute.checks import assemble_launches, at_levels, deep_but
 from tests.gpu.tileir.tool import needs_tool
 
 STEP, WHOLE = products.STEP, histogram.WHOLE
@@ -60,7 +60,7 @@ def test_bins(bins):
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 @given(bins=st.integers(1, 400), lower=st.one_of(st.integers(-1000, 1000), st.sampled_from(
     [s * (1 << k) + d for s in (-1, 1) for k in (7, 8, 15, 16, 31, 32, 33) for d in (-300, -30, -1, 0, 1, 5)])))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_levels(dtype, bins, lower):
     """Where 32 bits would wrap, no product counts, and the result is the same."""
     check(numbers(dtype, lower, bins, WHOLE + 10), lower, bins)
@@ -105,7 +105,7 @@ def test_other_samples_are_not_counted_so(monkeypatch):
 
 @needs_tool
 @at_levels
-@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("wide", deep_but((False, True), True))
 def test_kernels_are_assembled(wide, level, monkeypatch, tmp_path):
     seen = assemble_launches(monkeypatch, tmp_path, level)
     monkeypatch.setattr(algorithm, "WIDE", 1 if wide else algorithm.WIDE)

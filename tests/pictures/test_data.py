@@ -114,7 +114,7 @@ def test_gpus_are_plausible(gpu):
     assert peaks["other float64"] <= peaks["other float32"] and 1e12 < gpu["bandwidth"] < 1e13
 
 
-LONG = {"gemm", "digits", "image_filter", "matmul"}  # 5 to 20 seconds
+LONG = {"attention", "digits", "flash_attention", "gemm", "image_filter", "layer_norm", "matmul", "split_k"}  # seconds
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.deep) if n in LONG else n for n in LAUNCHING])

@@ -303,10 +303,10 @@ def many(x):
 
 
 def test_long_blocks_are_cut_and_say_so():
-    d = of(many, (12,), np.zeros(4, np.int32), blocks=[(11,)])
-    assert not any(b["complete"] for b in d["blocks"]) and [11, 0, 0] in [b["block"] for b in d["blocks"]]
+    d = of(many, (4,), np.zeros(4, np.int32), blocks=[(3,)])
+    assert not any(b["complete"] for b in d["blocks"]) and [3, 0, 0] in [b["block"] for b in d["blocks"]]
     assert all(len(b["steps"]) <= 2000 for b in d["blocks"])
-    assert d["accesses"][0]["runs"] == 12 * 3000 and counts(d, "x")[1] == [12 * 750] * 4
+    assert d["accesses"][0]["runs"] == 4 * 3000 and counts(d, "x")[1] == [4 * 750] * 4
 
 
 @ct.kernel
