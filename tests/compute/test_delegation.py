@@ -315,14 +315,16 @@ def test_blobs(package, monkeypatch):
     assert len(package.calls) == 1 and package.driver.launches
 
 
-def test_blobs_without_bytes_of_theirs(package):
+PAIR = DoubleBuffer(ProxyArray("i4"), ProxyArray("i4"))
+
+
+@pytest.mark.parametrize("keys, out, backend", [
+    (PAIR, None, "auto"), (ProxyArray("i4"), ProxyArray("i4"), "own"),
+    pytest.param(ProxyArray("?"), ProxyArray("?"), "auto", marks=pytest.mark.deep)])
+def test_blobs_without_bytes_of_theirs(keys, out, backend, package):
     """What their sorts do not take, and what is to run here."""
-    for keys, inputs in ((ProxyArray("?"), None), (ProxyArray("i4"), DoubleBuffer(ProxyArray("i4"), ProxyArray("i4")))):
-        made = compute.make_radix_sort(inputs or keys, None if inputs else keys, None, None, SortOrder.ASCENDING,
-                                       compute_capability=90)
-        assert compute.deserialize(compute.serialize(made)).backend == "own"
-    compute.backend("own")
-    made = compute.make_radix_sort(ProxyArray("i4"), ProxyArray("i4"), None, None, SortOrder.ASCENDING, 90)
+    compute.backend(backend)
+    made = compute.make_radix_sort(keys, out, None, None, SortOrder.ASCENDING, compute_capability=90)
     assert compute.deserialize(compute.serialize(made)).backend == "own" and not package.blobs
 
 

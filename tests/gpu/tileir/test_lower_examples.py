@@ -43,7 +43,7 @@ def kernels(name: str) -> tuple:
     return tuple(found)
 
 
-LONG = ("image_filter",)  # kernels of many loads, which take seconds
+LONG = ("flash_attention", "gemm", "image_filter")  # many kernels, or kernels of many loads, which take seconds
 
 
 def ends(found: tuple) -> list:
