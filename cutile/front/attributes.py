@@ -13,6 +13,7 @@ from cutile.front.context import Context
 from cutile.front.foreign_names import NOT_MISSPELT, OF_ARRAYS, OF_TILES
 from cutile.front.proxies import RECEIVERS, Method
 from cutile.front.python_objects import capture
+from cutile.front.special_methods import changes_lookup
 from cutile.ir.terms import (
     POISON,
     Bound,
@@ -40,6 +41,8 @@ from cutile.types import ListType
 def attribute(c: Context, t: Term, name: str) -> Term:
     """The term of `t.name`. TileTypeError if there is no such attribute."""
     if is_tile(t):  # as most are
+        if name in ("name", "value") and isinstance(t, Const) and t.member is not None:
+            return attribute(c, Static(t.member), name)
         return _tile_attribute(t, name)
     match t:
         case Poison():
@@ -176,6 +179,9 @@ def _class_attribute(c: Context, cls: type, name: str) -> Term:
 
 
 def _record_attribute(c: Context, t: Record, name: str) -> Term:
+    if changes_lookup(c, t.cls):
+        raise TileTypeError(f"class {t.cls.__name__} has a __getattribute__, which tile code does not run",
+                            help="leave it out: tile code reads fields, properties and methods")
     if name in t.fields:
         return t.fields[name]
     raw = inspect.getattr_static(t.cls, name, None)

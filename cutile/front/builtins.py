@@ -14,10 +14,10 @@ from typing import Any
 
 from cutile.dtypes import foreign_pointer_dtype, from_foreign, info, int32
 from cutile.errors import TileTypeError
-from cutile.front import attributes, conditions, items, op_calls, operators, static_names
+from cutile.front import attributes, conditions, items, op_calls, operators, special_methods, static_names
 from cutile.front.context import Context
 from cutile.front.op_calls import check_count
-from cutile.ir.terms import NONE, Const, Dict, FString, Leaf, PySlice, Range, Record, Static, Term, Tuple, describe
+from cutile.ir.terms import NONE, Const, Dict, FString, Leaf, PySlice, Range, Static, Term, Tuple, describe
 from cutile.ops import arithmetic, convert, debug, memory
 from cutile.ops._arguments import int_scalar_arg, is_none
 from cutile.ops._constants import loose, strict
@@ -29,13 +29,13 @@ from cutile.types import ListType
 def _len(c: Context, *args: Term) -> Term:
     check_count("len", args, 1)
     t = args[0]
+    if (fn := special_methods.own(c, t, "len")) is not None:
+        return special_methods.call(c, fn, t)
     match t:
         case Tuple():
             return loose(len(t.items))
         case Leaf() if isinstance(t.type, ListType):
             return memory.list_len(c, t)
-        case Record() if (fn := c.special_method(t.cls, "__len__")) is not None:
-            return c.call(Static(fn), (t,))
     help = "the sizes of its axes are x.shape[0], …" if isinstance(t, Const | Leaf) else None
     raise TileTypeError(f"a {describe(t)} has no len()", help=help)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from cutile.dtypes import bool_, info
 from cutile.errors import TileTypeError
+from cutile.front import special_methods
 from cutile.front.context import Context
 from cutile.front.term_joins import Join
 from cutile.ir.nodes import If, Region, Value, Yield
@@ -33,6 +34,8 @@ from cutile.types import TileType
 
 def truth(c: Context, t: Term) -> bool | Value:
     """A term as a condition: a Python bool if it is known at compile time, else a bool_ scalar [COND-1, COND-2]."""
+    if (own := special_methods.truth(c, t)) is not None:
+        return truth(c, own)
     match t:
         case Poison():
             return Value(TileType(bool_))

@@ -197,7 +197,7 @@ class Dependencies:
                 if self._computes:
                     self._all_members(owner)
             return
-        for cls in owner.__mro__:
+        for cls in (*owner.__mro__, *type(owner).__mro__):  # properties of a metaclass are attributes of the class
             if id(cls) not in self._owners and self._is_users(cls.__module__):
                 self._owners[id(cls)] = cls
                 self._class(cls)

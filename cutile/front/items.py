@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+import enum
 
 from cutile.dtypes import info, int64
 from cutile.errors import TileTypeError
-from cutile.front import op_calls, operators
+from cutile.front import conditions, op_calls, operators, special_methods
 from cutile.front.context import Context
 from cutile.front.python_objects import python_slice
+from cutile.front.term_joins import same_object
 from cutile.ir.nodes import Value
 from cutile.ir.terms import (
     Const,
     Dict,
+    FString,
     Leaf,
     PySlice,
     RawMemory,
@@ -35,6 +38,8 @@ from cutile.types import ArrayType, ListType
 
 def item(c: Context, t: Term, key: Term) -> Term:
     """t[key] [EX-6]."""
+    if type(t) is Tuple and (fn := special_methods.own(c, t, "getitem")) is not None:
+        return special_methods.call(c, fn, t, key)
     match t:
         case Tuple():
             return _tuple_item(t, key)
@@ -98,16 +103,19 @@ def _chosen(c: Context, fields: tuple[Term, ...], key: Term) -> Term:
 
 
 def contains(c: Context, x: Term, y: Term, positive: bool) -> Term:
-    """`x in y` (`positive`), or `x not in y`, for a tuple or a dict of keyword arguments."""
+    """`x in y` (`positive`), or `x not in y`, for a tuple, keyword arguments, or a class with __contains__."""
     if isinstance(y, Dict):
         if not (isinstance(x, Static) and isinstance(x.obj, str)):
             return c.report(TileTypeError(f"a key must be a string constant, not {phrase(x)}"))
         return loose((x.obj in y.items) == positive)
+    if (fn := special_methods.own(c, y, "contains")) is not None:
+        found = conditions.truth_term(c, special_methods.call(c, fn, y, x))
+        return found if positive else operators.unary(c, ast.Not, found)
     if not isinstance(y, Tuple):
         return c.report(TileTypeError(f"`in` looks into tuples and keyword dicts, not into {phrase(y)}"))
     result: Term = loose(False)
     for candidate in y.items:
-        same = operators.binary(c, ast.Eq, x, candidate) if _comparable(x, candidate) else loose(False)
+        same = _same(c, x, candidate)
         if is_poisoned(same):
             return same
         if not is_scalar(same):
@@ -123,7 +131,28 @@ def contains(c: Context, x: Term, y: Term, positive: bool) -> Term:
     return result if positive else op_calls.apply(c, bits.bitwise_not, {"x": result})
 
 
-def _comparable(x: Term, y: Term) -> bool:
-    """Whether `x == y` is defined for these terms; if it is not, they count as different."""
-    return (is_tile(x) and is_tile(y) or operators.constant_kind(x) == operators.constant_kind(y) != "other"
-            or isinstance(x, Record) or isinstance(y, Record))
+def _same(c: Context, x: Term, y: Term) -> Term:
+    """`x == y`, as `in` compares. Terms of different kinds are different; objects without `==` in tile code, such as
+    None and functions, are equal if they are one.
+    """
+    kinds = [operators.constant_kind(t) for t in (x, y)]
+    objects = [isinstance(t, Static) for t in (x, y)]
+    if all(objects) and "other" in kinds:
+        return loose(same_object(x.obj, y.obj))
+    if any(isinstance(t, Record) for t in (x, y)) or is_tile(x) and is_tile(y):
+        return operators.binary(c, ast.Eq, x, y)
+    if x is y and not is_poisoned(x):
+        return loose(True)
+    alike = kinds[0] == kinds[1] != "other" or "fstring" in kinds and "str" in kinds
+    unknown = type(x) is type(y) and kinds[0] == "other" or "enum" in kinds and _mixes(x, y)
+    return operators.binary(c, ast.Eq, x, y) if alike or unknown else loose(False)
+
+
+def _mixes(x: Term, y: Term) -> bool:
+    """Whether one of two terms is a member of an enum that is also of another class, such as float, and the other one
+    might equal it.
+    """
+    for t, other in ((x, y), (y, x)):
+        if isinstance(t, Static) and isinstance(t.obj, enum.Enum) and type(t.obj)._member_type_ is not object:
+            return is_tile(other) or isinstance(other, Tuple | FString)
+    return False

@@ -18,7 +18,7 @@ from cutile.front.control_flow import before_terminator, bind_joined, changed_na
 from cutile.front.definition import assigned_names
 from cutile.front.scope import Jump, LoopState, Scope, Unrolling, Var
 from cutile.front.static_names import construct_of
-from cutile.front.term_joins import Join, conflict, is_loose, meets, met, same_structure, undefined
+from cutile.front.term_joins import Join, conflict, is_loose, meets, met, same_structure, undefined, without_member
 from cutile.ir.leaves import leaves, rebuild
 from cutile.ir.nodes import Break, Continue, For, Region, Value, While, Yield
 from cutile.ir.terms import POISON, Const, Leaf, Poison, Range, Term, Tuple, Unusable, call_help, is_poisoned, phrase
@@ -288,7 +288,8 @@ def _as_typed(c: Context, t: Const | Leaf, like: Const | Leaf) -> Term:
 def _agreed(terms: list[Term]) -> Const | None:
     """The constant, if all these terms are the same one; else None."""
     first = terms[0]
-    return first if isinstance(first, Const) and all(isinstance(t, Const) and t.same(first) for t in terms) else None
+    same = isinstance(first, Const) and all(isinstance(t, Const) and t.same(first) for t in terms)
+    return without_member(terms) if same else None
 
 
 def leave(c: Context, s: Scope, loop: LoopState, kind: type) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import ast
 import enum
 from collections.abc import Callable
+from functools import partial
 
 from cutile.dtypes import bool_, from_foreign, info
 from cutile.errors import TileTypeError
-from cutile.front import op_calls, python_objects
+from cutile.front import conditions, op_calls, special_methods
 from cutile.front.context import Context
 from cutile.front.op_calls import Spans
 from cutile.front.term_joins import same_object
@@ -68,8 +69,14 @@ def binary(c: Context, operator: type, x: Term, y: Term, spans: Spans | None = N
         return op_calls.apply_unpoisoned(c, op, {"x": x, "y": y}, spans)
     if is_poisoned(x) or is_poisoned(y):
         return POISON
-    if isinstance(x, Record) or isinstance(y, Record):
-        return _record_operator(c, symbol, dunder, x, y)
+    if special_methods.class_of(x) is not None or special_methods.class_of(y) is not None:
+        found = special_methods.binary(c, dunder, x, y, lambda: _generated(c, symbol, dunder, x, y), partial(_not, c))
+        if found is special_methods.EXCHANGED:
+            return c.report(_exchanged(symbol, x, y))
+        if found is not None:
+            return found
+        if isinstance(x, Record) and isinstance(y, Record) and symbol in ("==", "!="):
+            return loose(symbol == "!=") if x.cls is not y.cls else c.report(_identity_of_records(symbol, x))
     if (special := _COMPILE_TIME.get((symbol, constant_kind(x), constant_kind(y)))) is not None:
         return c.attempt(special, c, x, y)
     return c.report(_unsupported(symbol, x, y))
@@ -180,24 +187,37 @@ _COMPILE_TIME: dict[tuple[str, str, str], Callable[[Context, Term, Term], Term]]
 }
 
 
-def _record_operator(c: Context, symbol: str, dunder: str, x: Term, y: Term) -> Term:
-    """An operator of a frozen dataclass [DC-3]. Comparisons never try the other operand's method, unlike in
-    Python.
+def _generated(c: Context, symbol: str, dunder: str, x: Term, y: Term) -> Term | None:
+    """A comparison by a method that dataclass made; None where there is none. Objects of different classes are not
+    compared [DC-3].
     """
-    for a, b, name in ((x, y, dunder), (y, x, "r" + dunder)):
-        if isinstance(a, Record):
-            fn = c.special_method(a.cls, f"__{name}__")
-            if python_objects.is_user_function(fn):
-                return c.call(Static(fn), (a, b))
-    if isinstance(x, Record) and isinstance(y, Record) and symbol in ("==", "!="):
-        if x.cls is not y.cls:
-            return loose(symbol == "!=")
-        return binary(c, ast.Eq if symbol == "==" else ast.NotEq, Tuple(tuple(x.fields.values())),
-                      Tuple(tuple(y.fields.values())))
-    if isinstance(x, Record) and isinstance(y, Record) and x.cls is y.cls and symbol in ("<", "<=", ">", ">=") and (
-            x.cls.__dataclass_params__.order):
-        return _lexicographic(c, symbol, list(x.fields.values()), list(y.fields.values()))
-    return c.report(_unsupported(symbol, x, y))
+    if not (isinstance(x, Record) and isinstance(y, Record)) or x.cls is not y.cls:
+        return None
+    equality = symbol in ("==", "!=")
+    names = special_methods.compared_fields(c, x, "eq" if equality else dunder)
+    if names is None:
+        return None
+    xs, ys = ([t.fields[n] for n in names] for t in (x, y))
+    if equality:
+        return binary(c, ast.Eq if symbol == "==" else ast.NotEq, Tuple(tuple(xs)), Tuple(tuple(ys)))
+    return _lexicographic(c, symbol, xs, ys)
+
+
+def _exchanged(symbol: str, x: Term, y: Term) -> TileTypeError:
+    name = special_methods.class_of(y).__name__
+    return TileTypeError(f"unsupported operands for {symbol}: {describe(x)} and {describe(y)}",
+                         help=f"a comparison calls a method of its left operand only: write the {name} on the left")
+
+
+def _identity_of_records(symbol: str, x: Record) -> TileTypeError:
+    name = x.cls.__name__
+    return TileTypeError(f"{symbol} of two {name} objects would ask whether they are one object: {name} has no __eq__",
+                         help="leave eq=False out, or compare their fields")
+
+
+def _not(c: Context, t: Term) -> Term:
+    """`not` of what a comparison gave, for `!=` where a class has `__eq__` only."""
+    return unary(c, ast.Not, t if is_tile(t) else conditions.truth_term(c, t))
 
 
 def _lexicographic(c: Context, symbol: str, xs: list[Term], ys: list[Term]) -> Term:
@@ -226,9 +246,8 @@ def unary(c: Context, operator: type, x: Term) -> Term:
     if is_poisoned(x):
         return POISON
     symbol, op, dunder = UNARY[operator]
-    if isinstance(x, Record) and dunder and python_objects.is_user_function(
-            fn := c.special_method(x.cls, f"__{dunder}__")):
-        return c.call(Static(fn), (x,))
+    if dunder and (fn := special_methods.own(c, x, dunder)) is not None:
+        return special_methods.call(c, fn, x)
     if operator is ast.Invert and isinstance(x, Const) and x.loose and x.dtype is bool_:
         return c.report(TileTypeError(f"~{x.value} is not defined for a bool constant",
                                       help="write `not x`, or ct.bitwise_not(x)"))

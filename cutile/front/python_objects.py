@@ -97,8 +97,7 @@ def is_record(obj: Any) -> bool:
 
 def is_user_function(fn: Any) -> bool:
     """Whether a function has a source that a user wrote: dataclass did not make it, and it is not written in C."""
-    return isinstance(fn, types.FunctionType) and fn.__code__.co_filename != "<string>" and not (
-        getattr(fn, "__qualname__", "").startswith("__create_fn__"))
+    return isinstance(fn, types.FunctionType) and not fn.__code__.co_qualname.startswith("__create_fn__.")
 
 
 def python_slice(t: PySlice) -> slice:

@@ -19,15 +19,15 @@ def make(c: Context, cls: type, args, kwargs) -> Term:
         raise TileTypeError(
             f"dataclass {name} is not frozen", help="declare it with @dataclasses.dataclass(frozen=True)"
         )
-    if (python_objects.is_user_function(cls.__init__) or not cls.__dataclass_params__.init or "__new__" in vars(cls)
-            or "__dataclass_fields__" not in vars(cls)):
-        raise TileTypeError(f"dataclass {name} must keep the __init__ that dataclass generates")
+    _check_init(cls)
+    if "__dataclass_fields__" not in vars(cls):
+        raise _another_init(cls)
     fields = dataclasses.fields(cls)
     for f in fields:
-        if not f.init or f.default_factory is not dataclasses.MISSING:
+        if f.default_factory is not dataclasses.MISSING:
             raise TileTypeError(
-                f"field `{f.name}` of dataclass {name} uses init=False or default_factory, which tile code cannot run"
-            )
+                f"field `{f.name}` of dataclass {name} has a default_factory, which tile code cannot run",
+                help="give it a default, or make the object outside of the kernel")
     P = inspect.Parameter
     params = [P(f.name, P.KEYWORD_ONLY if f.kw_only else P.POSITIONAL_OR_KEYWORD,
                 default=P.empty if f.default is dataclasses.MISSING else f.default)
@@ -36,9 +36,29 @@ def make(c: Context, cls: type, args, kwargs) -> Term:
         bound = inspect.Signature(params).bind(*args, **kwargs)
     except TypeError as e:
         raise TileTypeError(f"{name}(): {e}") from None
-    record = Record(cls, {f.name: bound.arguments[f.name] if f.name in bound.arguments else _default(c, f)
-                          for f in fields})
-    # The generated __init__ calls __post_init__ if the class had one when it was decorated.
+    return _initialized(c, Record(cls, {
+        f.name: bound.arguments[f.name] if f.name in bound.arguments else _default(c, f) for f in fields}))
+
+
+def _check_init(cls: type) -> None:
+    """Refuse a class whose objects are made by more than the __init__ that sets all fields."""
+    if python_objects.is_user_function(cls.__init__) or not cls.__dataclass_params__.init or "__new__" in vars(cls):
+        raise _another_init(cls)
+    for f in dataclasses.fields(cls):
+        if not f.init:
+            raise TileTypeError(
+                f"field `{f.name}` of dataclass {cls.__name__} has init=False, which tile code cannot run")
+
+
+def _another_init(cls: type) -> TileTypeError:
+    return TileTypeError(f"dataclass {cls.__name__} must keep the __init__ that dataclass generates")
+
+
+def _initialized(c: Context, record: Record) -> Record:
+    """A new object, after its __post_init__: the generated __init__ calls it if the class had one when it was
+    decorated.
+    """
+    cls = record.cls
     if "__post_init__" in cls.__init__.__code__.co_names and (
             post := c.special_method(cls, "__post_init__")) is not None:
         c.call(Static(post), (record,))
@@ -51,7 +71,7 @@ def _default(c: Context, f: dataclasses.Field) -> Term:
 
 
 def replace(c: Context, args, kwargs) -> Term:
-    """dataclasses.replace(record, field=value, …) [DC-4]."""
+    """dataclasses.replace(record, field=value, …): an object made anew [DC-4]."""
     check_count("dataclasses.replace", args, 1)
     record = args[0]
     if not isinstance(record, Record):
@@ -59,4 +79,5 @@ def replace(c: Context, args, kwargs) -> Term:
     unknown = [k for k in kwargs if k not in record.fields]
     if unknown:
         raise TileTypeError(f"{record.cls.__name__} has no field `{unknown[0]}`")
-    return Record(record.cls, {**record.fields, **kwargs})
+    _check_init(record.cls)
+    return _initialized(c, Record(record.cls, {**record.fields, **kwargs}))

@@ -74,7 +74,7 @@ class _Keys:
             v = t.value
             return self.values.setdefault(v, len(self.values)), v.type
         if kind is Const:
-            return number_key(t.value), t.dtype, t.loose
+            return number_key(t.value), t.dtype, t.loose, t.member and id(t.member)
         if kind is Static:
             return "static", t.obj if type(t.obj) is str else id(t.obj)
         if kind is Tuple:

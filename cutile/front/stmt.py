@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterable
 
 from cutile.errors import TileError, TileSyntaxError
-from cutile.front import context_managers, error_recovery, expr, loops, operators, static
+from cutile.front import context_managers, error_recovery, expr, loops, operators, special_methods, static
 from cutile.front.assignment import assign
 from cutile.front.context import Context
 from cutile.front.control_flow import branch, return_value, run_cleanups
@@ -71,7 +71,10 @@ def _ann_assign(c: Context, s: Scope, node: ast.AnnAssign) -> bool:
 def _aug_assign(c: Context, s: Scope, node: ast.AugAssign) -> bool:
     load = ast.copy_location(_as_load(node.target), node.target)
     left, right = expr.evaluate(c, s, load), expr.evaluate(c, s, node.value)
-    assign(c, s, node.target, operators.binary(c, type(node.op), left, right), c.span)
+    result = special_methods.in_place(c, operators.BINARY[type(node.op)][2], left, right)
+    if result is None:
+        result = operators.binary(c, type(node.op), left, right)
+    assign(c, s, node.target, result, c.span)
     return True
 
 

@@ -147,7 +147,7 @@ class Join:
         if self.promoting:
             first = functools.reduce(met, sorted(row, key=is_loose))
         if isinstance(first, Const) and all(isinstance(t, Const) and t.same(first) for t in row):
-            return first
+            return without_member(row)
         if (
             not self.inside
             and isinstance(first, Leaf)
@@ -171,6 +171,14 @@ class Join:
         for v, t in zip(self.results, self.columns[path], strict=True):
             found.append(value_of(b, cast(b, t, v.type.dtype) if self.promoting and is_scalar(t) else t))
         return tuple(found)
+
+
+def without_member(row: Sequence[Const]) -> Const:
+    """One of several constants that are the same number; no member of an enum unless all are that member."""
+    first = row[0]
+    if all(t.member is first.member for t in row):
+        return first
+    return Const(first.value, first.dtype, first.loose)
 
 
 def meets(a: Term, b: Term) -> bool:

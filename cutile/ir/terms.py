@@ -66,11 +66,15 @@ def number_key(value: bool | int | float) -> Hashable:
 
 @structure(slots=True, eq=False)
 class Const(Term):
-    """A constant scalar. A loosely typed one holds the exact Python value; its dtype is only a default [LOOSE-1]."""
+    """A constant scalar. A loosely typed one holds the exact Python value; its dtype is only a default [LOOSE-1].
+
+    `member`: the member of an int enum that it is, which acts as a number but is shown as a member [CV-3].
+    """
 
     value: bool | int | float
     dtype: DType
     loose: bool
+    member: Any = None
 
     @property
     def type(self) -> TileType:

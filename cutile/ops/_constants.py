@@ -27,6 +27,7 @@ def loose(value: bool | int | float) -> Const:
     """A loosely typed constant [LOOSE-1, LOOSE-2]."""
     if type(value) is int and -2**31 <= value < 2**31:  # most are
         return Const(value, int32, True)
+    member = value if isinstance(value, enum.Enum) else None
     value = to_builtin(value)
     if isinstance(value, bool):
         return Const(value, bool_, True)
@@ -34,7 +35,7 @@ def loose(value: bool | int | float) -> Const:
         for d in (int32, int64, uint64):
             lo, hi = int_range(d)
             if lo <= value <= hi:
-                return Const(value, d, True)
+                return Const(value, d, True, member)
         refuse(f"the integer constant {digits(value)} fits neither int64 nor uint64", cls=TileValueError)
     if isinstance(value, float):
         return Const(value, float32, True)

@@ -66,7 +66,7 @@ def _parts(b: Builder, t: Term, quoted: bool) -> Parts:
         case Static(obj):
             return [obj.name if isinstance(obj, DType) else _python_text(b, repr if quoted else str, obj)]
         case Const():
-            return [str(t.value)]
+            return [str(t.value) if t.member is None else _python_text(b, repr if quoted else str, t.member)]
         case Leaf() if is_tile(t):
             return [(t, "")]
         case Tuple(cls=cls) if cls is not tuple:
@@ -122,7 +122,7 @@ def _record_parts(b: Builder, t: Record, quoted: bool) -> Parts:
     if show is object.__repr__:
         return [f"<{t.cls.__module__}.{t.cls.__qualname__} object>"]
     made = getattr(getattr(show, "__wrapped__", None), "__code__", None)
-    if made is None or made.co_filename != "<string>":  # where dataclass makes it
+    if made is None or not made.co_qualname.startswith("__create_fn__."):  # where dataclass makes it
         return _own_text(b, t, show)
     owner = next(k for k in t.cls.__mro__ if "__repr__" in vars(k))
     fields = [(f"{f.name}=", t.fields[f.name]) for f in dataclasses.fields(owner) if f.repr]
@@ -150,7 +150,7 @@ def _own_text(b: Builder, t: Record | Tuple, show) -> Parts:
 def _fields(b: Builder, t: FString) -> Parts:
     """A formatted string as text and fields that are numbers or tiles, with their specs [PRINT-4]."""
     for part in t.parts:
-        if isinstance(part, str) or is_tile(part[0]):
+        if isinstance(part, str) or is_tile(part[0]) and not _shown_as_member(part[0]):
             yield part
             continue
         value, spec = part
@@ -160,10 +160,17 @@ def _fields(b: Builder, t: FString) -> Parts:
         if spec:
             refuse(f"a format spec ({spec!r}) needs a tile or a number, got {describe(value)}",
                    help="leave the spec out, or format its elements one by one")
-        if isinstance(value, Static) and isinstance(value.obj, str | enum.Enum):
+        if isinstance(value, Const):
+            yield _python_text(b, format, value.member)
+        elif isinstance(value, Static) and isinstance(value.obj, str | enum.Enum):
             yield _python_text(b, format, value.obj)
         else:
             yield from _fields(b, text_of(b, value))
+
+
+def _shown_as_member(t: Term) -> bool:
+    """Whether format() shows a constant as a member of an enum, unlike members of IntEnum."""
+    return isinstance(t, Const) and t.member is not None and type(t.member).__format__ is not int.__format__
 
 
 def is_empty(b: Builder, t: FString) -> bool:
