@@ -94,6 +94,13 @@ def names(n: int) -> str:
                    "r = " + " + ".join(f"a{i}" for i in range(0, n, 10)), "ct.store(o, 0, r)")
 
 
+def tables(n: int) -> str:
+    """Static code reads an array in each line."""
+    arrays = "import numpy\n" + "".join(f"t{i} = numpy.array([{i}])\n" for i in range(n))
+    return arrays + _kernel("o, c", "r = c", *(f"r = r + ct.static_eval(int(t{i}[0]))" for i in range(n)),
+                            "ct.store(o, 0, r)")
+
+
 #: by kind: the source for a size, and the sizes; all but `lines` stay below what Python's own compiler bears
 KINDS: dict[str, tuple[Callable[[int], str], tuple[int, ...]]] = {
     "lines": (lines, (1250, 2500, 5000, 10000)),
@@ -109,6 +116,7 @@ KINDS: dict[str, tuple[Callable[[int], str], tuple[int, ...]]] = {
     "branches": (branches, (250, 500, 1000, 2000)),
     "loops": (loops, (125, 250, 500, 1000)),
     "parameters": (parameters, (125, 250, 500, 1000)),
+    "tables": (tables, (100, 200, 400, 800)),
 }
 
 

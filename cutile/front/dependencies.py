@@ -61,6 +61,7 @@ class Dependencies:
         self._owners: dict[int, Any] = {}  # the user's classes and modules that it may read attributes in `_names` from
         self._unobservable: list[tuple[str, str, str]] = []  # what cannot be compared: attribute, description, name
         self._count = 0
+        self._runs = 0  # how often static code has run since the last comparison
 
     def add(self, container: Any, key: Any, obj: Any, again: bool = False) -> None:
         """The program depends on finding `obj` in `container`: a cell (key None), a dict, or an object with attribute
@@ -120,10 +121,17 @@ class Dependencies:
             if attribute in self._read:
                 raise _cannot_be_compared(what, name)
 
-    def accept_changes(self) -> None:
-        """Take what static code has changed itself (a counter, a table of results) as the state that launches compare
-        with.
+    def accept_changes(self, last: bool = False) -> None:
+        """Static code has run: take what it has changed itself (a counter, a table of results) as the state that
+        launches compare with.
+
+        All that was read is compared, so of a long program not after each run, but for every 16 things once; `last`:
+        nothing more will run.
         """
+        self._runs += not last
+        if not self._runs or not last and 16 * self._runs < len(self._snapshots) + len(self._lookups):
+            return
+        self._runs = 0
         for at, (container, key, then) in () if self._finds_the_same() else list(self._lookups.items()):
             now = look_up(container, key)
             if now is not then:

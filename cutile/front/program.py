@@ -83,6 +83,7 @@ def _compile(fn: types.FunctionType, arg_types: Sequence[ArgType], hidden: Seque
         c.hidden = {h: _parameter(c, h.name, t, params) for h, t in zip(hidden, given, strict=True)}
         functions.run_body(c, s, terms)
         _check_returns(c, s)
+        c.dependencies.accept_changes(last=True)
     except StopCompiling:
         pass
     except TileError as e:

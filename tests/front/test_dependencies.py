@@ -359,6 +359,35 @@ def test_what_static_code_changes_itself_is_no_change():
     assert [value(k), value(k), counter.count] == [80, 80, 8]
 
 
+def reading_tables(n: int, count: str = "0"):
+    """A kernel whose lines each read an array of their own in static code."""
+    lines = "".join(f"    x = x + ct.static_eval(int(t{i}[0]) + {count})\n" for i in range(n))
+    tables = {f"t{i}": np.array([i]) for i in range(n)}
+    found = {"hits": [], **tables}
+    return cell(f"@ct.kernel\ndef k(y):\n    x = 0\n{lines}    ct.store(y, 0, ct.full((1,), x, ct.float32))\n",
+                ct=ct, **found)["k"], found
+
+
+def test_comparisons_with_what_static_code_read_grow_with_the_program(monkeypatch):
+    compared = []
+    same = dependencies.Snapshot.same
+    monkeypatch.setattr(dependencies.Snapshot, "same", lambda self: compared.append(self) or same(self))
+    found = []
+    for n in (50, 100, 200):
+        compared.clear()
+        assert value(reading_tables(n)[0]) == n * (n - 1) // 2
+        found.append(len(compared))
+    assert found[2] - found[1] <= 2.3 * (found[1] - found[0]), found
+
+
+def test_what_static_code_changes_in_a_long_program_is_no_change():
+    k, found = reading_tables(40, "(hits.append(1), len(hits))[1]")
+    wanted = 40 * 39 // 2 + 40 * 41 // 2
+    assert [value(k), value(k), len(found["hits"])] == [wanted, wanted, 40]
+    found["t7"][0] += 5  # by somebody else
+    assert [value(k), len(found["hits"])] == [wanted + 5 + 40 * 40, 80]
+
+
 def first_of_sorted(x):
     x.sort()
     return x[0]
@@ -435,3 +464,25 @@ def test_an_item_of_the_keyword_defaults_changed(outside):
     assert value(k_keyword) == 1
     outside.setitem(keyword_default.__kwdefaults__, "x", 2)
     assert value(k_keyword) == 2
+
+
+def test_property_of_a_metaclass():
+    class Meta(type):
+        @property
+        def first(cls):
+            return table[0]
+
+    class Read(metaclass=Meta):
+        pass
+
+    table = [1]
+
+    @ct.kernel
+    def k(y):
+        ct.store(y, 0, ct.full((1,), ct.static_eval(Read.first), ct.float32))
+
+    assert value(k) == 1
+    table[0] = 2
+    assert value(k) == 2
+    Meta.first = property(lambda cls: 3)
+    assert value(k) == 3
