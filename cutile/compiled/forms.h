@@ -53,7 +53,8 @@ typedef struct {
 } Elementwise;
 
 /* Each ends with a NULL name. */
-extern const Elementwise FMA_FORMS[], ROUNDING_FORMS[], ENCODING_FORMS[], FUNCTION_FORMS[], EXTREME_FORMS[];
+extern const Elementwise FMA_FORMS[], ROUNDING_FORMS[], ENCODING_FORMS[], FUNCTION_FORMS[], EXTREME_FORMS[],
+    CHOICE_FORMS[];
 
 int add_form(PyObject *forms, const char *name, PyMethodDef *method, const void *data);
 int add_elementwise(PyObject *forms, const Elementwise *table);

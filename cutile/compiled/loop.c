@@ -273,14 +273,18 @@ static void move_piece(const Loop *l, Array *a, Py_ssize_t start, Py_ssize_t n, 
 static int run_pieces(Loop *l, int results, Body *body, const void *state)
 {
     void *at[ARRAYS];
-    int all_packed = 1, told = 0, operands = l->arrays - results;
+    int told = 0, operands = l->arrays - results;
+    Py_ssize_t piece = l->total;
     for (int i = 0; i < l->arrays; i++) {
-        Array *a = l->array + i;
-        all_packed &= a->packed;
-        if (a->single && i < operands)
-            move((char *)a->piece, a->data, 0, a->size, l->total < PIECE ? l->total : PIECE, 1);
+        Py_ssize_t room = (Py_ssize_t)sizeof l->array[i].piece / l->array[i].size;
+        if (!l->array[i].packed && room < piece)
+            piece = room;
     }
-    Py_ssize_t piece = all_packed ? l->total : PIECE;
+    for (int i = 0; i < operands; i++) {
+        Array *a = l->array + i;
+        if (a->single)
+            move((char *)a->piece, a->data, 0, a->size, piece, 1);
+    }
     for (Py_ssize_t start = 0; start < l->total; start += piece) {
         Py_ssize_t n = l->total - start < piece ? l->total - start : piece;
         for (int i = 0; i < l->arrays; i++) {

@@ -25,7 +25,8 @@ static int fill(PyObject *forms)
         return 0;
     return !CPU_IS_FAST || (add_elementwise(forms, FMA_FORMS) && add_elementwise(forms, ROUNDING_FORMS)
         && add_elementwise(forms, ENCODING_FORMS) && add_elementwise(forms, FUNCTION_FORMS)
-        && add_elementwise(forms, EXTREME_FORMS) && add_elements(forms) && add_along(forms));
+        && add_elementwise(forms, EXTREME_FORMS) && add_elementwise(forms, CHOICE_FORMS) && add_elements(forms)
+        && add_along(forms));
 }
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_forms", .m_size = -1};

@@ -31,7 +31,7 @@ from cutile.ops._rounding import encode, round_directed, round_to, rounding_to
 from cutile.types import RoundingMode
 
 __all__ = [
-    "cdiv", "convert", "decoder", "directed", "encode", "encoder", "float_floordiv", "float_mod", "float_pow",
+    "cdiv", "choice", "convert", "decoder", "directed", "encode", "encoder", "float_floordiv", "float_mod", "float_pow",
     "floordiv", "flush", "fma", "from_bits", "int_pow", "inverse_root", "maximum", "minimum", "mod", "pack_f4",
     "pow_by_squaring", "round_to", "rounding_to", "rsqrt", "shift_left", "shift_right", "stored_bits", "to_bits",
     "to_carrier", "to_storage", "unpack_f4", "wide",
@@ -95,24 +95,32 @@ def convert(x, src: DType, dst: DType, mode: RoundingMode = RoundingMode.RN,
         return x
     s, d = info(src), info(dst)
     if dst is bool_:
-        return x != 0  # NaN is True, -0.0 False
+        return np.not_equal(x, 0, out=out)  # NaN is True, -0.0 False
     if d.floating:
-        return _float_to_float(x, dst, mode, out) if s.floating else _int_to_float(x, dst)
-    return _float_to_int(x, src, dst) if s.floating else x.astype(d.carrier)
+        return _float_to_float(x, dst, mode, out) if s.floating else _int_to_float(x, dst, out)
+    return _float_to_int(x, src, dst, out) if s.floating else _cast(x, d.carrier, out)
+
+
+def _cast(x: np.ndarray, carrier: np.dtype, out: np.ndarray | None) -> np.ndarray:
+    """As NumPy casts, into `out` where that has the shape."""
+    if out is None or out.shape != x.shape or out.dtype != carrier:
+        return x.astype(carrier)
+    np.copyto(out, x, casting="unsafe")
+    return out
 
 
 def _float_to_float(x: np.ndarray, dst: DType, mode: RoundingMode, out: np.ndarray | None) -> np.ndarray:
     if dst is float64:
-        return x.astype(_F64, copy=False)
+        return _cast(x, np.dtype(_F64), out) if x.dtype != _F64 else x
     if mode is RoundingMode.RN:
         return round_to(dst, x, out)
     return round_directed(dst, x.astype(_F64, copy=False), mode)
 
 
-def _int_to_float(x: np.ndarray, dst: DType) -> np.ndarray:
+def _int_to_float(x: np.ndarray, dst: DType, out: np.ndarray | None = None) -> np.ndarray:
     """Rounded once. To formats of 8 or fewer bits it goes through float16, as hardware does [CAST-4]."""
     if dst in (float32, float64):
-        return x.astype(info(dst).carrier)
+        return _cast(x, info(dst).carrier, out)
     if dst.bitwidth <= 8:
         return round_to(dst, _int_to_float(x, float16))
     if x.dtype.itemsize == 8:
@@ -124,7 +132,7 @@ def _int_to_float(x: np.ndarray, dst: DType) -> np.ndarray:
     return round_to(dst, x.astype(_F64))
 
 
-def _float_to_int(x: np.ndarray, src: DType, dst: DType) -> np.ndarray:
+def _float_to_int(x: np.ndarray, src: DType, dst: DType, out: np.ndarray | None = None) -> np.ndarray:
     """Truncation; out of range as hardware does it [CAST-5, D-54, MEAS-11].
 
     Beyond 16 bits or more   the nearest end of the range
@@ -134,7 +142,10 @@ def _float_to_int(x: np.ndarray, src: DType, dst: DType) -> np.ndarray:
     signed, width = info(dst).kind == "i", max(dst.bitwidth, 16)
     low, high = (-(2.0 ** (width - 1)), 2.0 ** (width - 1)) if signed else (0.0, 2.0**width)
     if x.size and x.min() >= low and x.max() < high:  # so no NaN either
-        return _truncate(x, width, signed).astype(info(dst).carrier, copy=False)
+        carrier = info(dst).carrier
+        if carrier.itemsize >= 4 and (signed or width == 64):  # it holds what is truncated
+            return _cast(x, carrier, out)
+        return _cast(_truncate(x, width, signed), carrier, out)
     below, above, nan = x < low, x >= high, np.isnan(x)
     wide_dtype = np.dtype(f"{'i' if signed else 'u'}{width // 8}")
     limits = np.iinfo(wide_dtype)
@@ -157,7 +168,7 @@ def _truncate(x: np.ndarray, width: int, signed: bool) -> np.ndarray:
 
 
 def _zeros(y) -> np.ndarray | None:
-    zero = np.asarray(y) == 0
+    zero = without_repetition(np.asarray(y)) == 0
     return zero if zero.any() else None
 
 
@@ -200,6 +211,20 @@ def cdiv(x, y) -> np.ndarray:
     return q + (up if zero is None else up | zero).astype(q.dtype)
 
 
+def choice(cond, x, y, out: np.ndarray | None = None) -> np.ndarray:
+    """x where cond is true, y elsewhere."""
+    x, y = np.asarray(x), np.asarray(y)
+    compiled = form(f"where {x.dtype.name}") if x.dtype == y.dtype and np.size(cond) > 1 else None
+    if compiled is None:
+        return np.where(cond, x, y)
+    return compiled(cond, x, y, _apart(out, cond, x, y))
+
+
+def _apart(out: np.ndarray | None, *operands: np.ndarray) -> np.ndarray | None:
+    """`out` where a compiled form may write to it: it is an operand, or shares no memory with one."""
+    return None if out is None or any(x is not out and np.may_share_memory(x, out) for x in operands) else out
+
+
 def _minus(n: int, dtype: np.dtype):
     return np.array(-n, np.int64).astype(dtype)[()]
 
@@ -239,6 +264,9 @@ def int_pow(x, n) -> np.ndarray:
 
     0 ** n is 0 for negative n.
     """
+    x, n = np.asarray(x), without_repetition(np.asarray(n))
+    if n.size == 1 and n.item() >= 0:
+        return _power(x, n.item(), np.broadcast_shapes(x.shape, n.shape))
     x, n = np.broadcast_arrays(x, n)
     one = x.dtype.type(1)
     e, base, r = n.copy(), x.copy(), np.full_like(x, 1)
@@ -253,6 +281,17 @@ def int_pow(x, n) -> np.ndarray:
         is_unit = (x == one) | (x == _minus(1, x.dtype)) if x.dtype.kind == "i" else x == one
         r = np.where(negative, np.where(is_unit, unit, x.dtype.type(0)), r)
     return r
+
+
+def _power(x: np.ndarray, n: int, shape: tuple[int, ...]) -> np.ndarray:
+    """x ** n for one n, not negative. Products that wrap do not depend on their order."""
+    r, base = None, x
+    while n:
+        if n & 1:
+            r = base if r is None else np.multiply(r, base)
+        n >>= 1
+        base = np.multiply(base, base) if n else base
+    return np.broadcast_to(np.ones((), x.dtype) if r is None else r, shape)
 
 
 # ------------------------------------------------------------------ floats
@@ -284,14 +323,11 @@ def maximum(x, y, propagate_nan: bool, out: np.ndarray | None = None) -> np.ndar
 
 def _extreme(name: str, of_integers: np.ufunc, x, y, propagate_nan: bool, out: np.ndarray | None) -> np.ndarray:
     x, y = np.asarray(x), np.asarray(y)
-    if x.dtype.kind != "f":
-        return of_integers(x, y, out=out)
-    compiled = form(f"{name}{' or nan' * propagate_nan} {x.dtype.name}")
+    floats = x.dtype.kind == "f"
+    compiled = form(f"{name}{' or nan' * (propagate_nan and floats)} {x.dtype.name}") if x.dtype == y.dtype else None
     if compiled is None:
-        return _extreme_of_floats(name, x, y, propagate_nan)
-    if out is not None and (np.may_share_memory(x, out) or np.may_share_memory(y, out)):
-        out = None
-    return compiled(x, y, out)
+        return _extreme_of_floats(name, x, y, propagate_nan) if floats else of_integers(x, y, out=out)
+    return compiled(x, y, _apart(out, x, y))
 
 
 _OF_FLOATS = {"minimum": (np.minimum, np.fmin, np.bitwise_or), "maximum": (np.maximum, np.fmax, np.bitwise_and)}
@@ -328,6 +364,9 @@ def pow_by_squaring(x, n, dtype: DType) -> np.ndarray:
     """x ** n for integers n, by the algorithm of POW-1: steps in float32 or wider, the result rounded to `dtype`."""
     if dtype in (float16, bfloat16):
         return round_to(dtype, pow_by_squaring(x, n, float32))
+    one_power = without_repetition(n)
+    if one_power.size == 1:
+        return np.broadcast_to(_squared(x, one_power.item(), dtype), np.broadcast_shapes(x.shape, n.shape))
     x, n = np.broadcast_arrays(x, n)
     e = np.abs(n.astype(np.int64))
     r = np.where(e & 1, x, x.dtype.type(1))
@@ -338,3 +377,15 @@ def pow_by_squaring(x, n, dtype: DType) -> np.ndarray:
         e >>= 1
     negative = n < 0
     return np.where(negative, round_to(dtype, x.dtype.type(1) / r), r) if negative.any() else r
+
+
+def _squared(x: np.ndarray, n: int, dtype: DType) -> np.ndarray:
+    """pow_by_squaring for one n."""
+    one, e = x.dtype.type(1), abs(n)
+    r = x if e & 1 else None
+    while e := e >> 1:
+        x = round_to(dtype, x * x)
+        if e & 1:
+            r = x if r is None else round_to(dtype, x * r)
+    r = np.full(x.shape, one) if r is None else r
+    return round_to(dtype, one / r) if n < 0 else r

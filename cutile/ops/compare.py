@@ -70,78 +70,78 @@ def logical_not_rule(b: Builder, op, x: Term) -> Term:
 
 
 @op(comparison_rule, short="eq", loose=operator.eq, exact=True, tileir="equal", error_bound=of_comparison)
-def equal(x, y, /):
+def equal(x, y, /, *, out=None):
     """`x == y`, element by element.
 
     [CMP-2.eq.nan]  NaN equals nothing
     [CMP-2.eq.zero]  -0.0 == +0.0
     [CMP-2.eq.int]  integers and bools compare by value
     """
-    return np.equal(x, y)
+    return np.equal(x, y, out=out)
 
 
 @op(comparison_rule, short="ne", loose=operator.ne, exact=True, tileir="not_equal", error_bound=of_comparison)
-def not_equal(x, y, /):
+def not_equal(x, y, /, *, out=None):
     """`x != y`, element by element.
 
     [CMP-2.ne.nan]  NaN differs from everything, itself too
     [CMP-2.ne.zero]  -0.0 does not differ from +0.0
     [CMP-2.ne.int]  integers and bools compare by value
     """
-    return np.not_equal(x, y)
+    return np.not_equal(x, y, out=out)
 
 
 @op(comparison_rule, short="lt", loose=operator.lt, exact=True, tileir="less_than", error_bound=of_comparison)
-def less(x, y, /):
+def less(x, y, /, *, out=None):
     """`x < y`, element by element.
 
     [CMP-2.lt.nan]  false where an operand is NaN
     [CMP-2.lt.zero]  -0.0 and +0.0 are equal
     [CMP-2.lt.sign]  integers compare by their signedness, False < True
     """
-    return np.less(x, y)
+    return np.less(x, y, out=out)
 
 
 @op(comparison_rule, short="le", loose=operator.le, exact=True, tileir="less_than_or_equal", error_bound=of_comparison)
-def less_equal(x, y, /):
+def less_equal(x, y, /, *, out=None):
     """`x <= y`, element by element.
 
     [CMP-2.le.nan]  false where an operand is NaN
     [CMP-2.le.zero]  -0.0 and +0.0 are equal
     [CMP-2.le.sign]  integers compare by their signedness, False < True
     """
-    return np.less_equal(x, y)
+    return np.less_equal(x, y, out=out)
 
 
 @op(comparison_rule, short="gt", loose=operator.gt, exact=True, tileir="greater_than", error_bound=of_comparison)
-def greater(x, y, /):
+def greater(x, y, /, *, out=None):
     """`x > y`, element by element.
 
     [CMP-2.gt.nan]  false where an operand is NaN
     [CMP-2.gt.zero]  -0.0 and +0.0 are equal
     [CMP-2.gt.sign]  integers compare by their signedness, False < True
     """
-    return np.greater(x, y)
+    return np.greater(x, y, out=out)
 
 
 @op(comparison_rule, short="ge", loose=operator.ge, exact=True, tileir="greater_than_or_equal",
     error_bound=of_comparison)
-def greater_equal(x, y, /):
+def greater_equal(x, y, /, *, out=None):
     """`x >= y`, element by element.
 
     [CMP-2.ge.nan]  false where an operand is NaN
     [CMP-2.ge.zero]  -0.0 and +0.0 are equal
     [CMP-2.ge.sign]  integers compare by their signedness, False < True
     """
-    return np.greater_equal(x, y)
+    return np.greater_equal(x, y, out=out)
 
 
 @op(logical_not_rule, exact=True, public=False)
-def logical_not(x, /):
+def logical_not(x, /, *, out=None):
     """`not x`, element by element.
 
     [COND-3.tile]  the result is a bool_ tile of the same shape
     [COND-3.number]  non-zero elements count as true, NaN too
     [COND-3.other]  anything but a numeric tile: TileTypeError
     """
-    return np.logical_not(x)
+    return np.logical_not(x, out=out)

@@ -410,7 +410,7 @@ def ceil(x, /):
 
 
 @op(isnan_rule, loose=math.isnan, exact=True, error_bound=of_nan_test)
-def isnan(x, /):
+def isnan(x, /, *, out=None):
     """Whether each element is NaN.
 
     [UN-3.isnan]  the result is bool_: True for NaN, False for everything else
@@ -419,7 +419,7 @@ def isnan(x, /):
     [UN-3.isnan.int]  an integer or bool_ tile, or a strict integer constant: TileTypeError
     [UN-3.isnan.loose]  a loose integer constant: False
     """
-    return np.isnan(x)
+    return np.isnan(x, out=out)
 
 
 @op(float_binary, loose=math.atan2, freedom=ulp(2),

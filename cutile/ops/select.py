@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from cutile.ir.build import Builder
 from cutile.ir.terms import Leaf, Term
+from cutile.ops import _numeric
 from cutile.ops._arguments import tile_arg
 from cutile.ops._error_bounds import of_choice
 from cutile.ops._op import op, typing_rule
@@ -26,7 +25,7 @@ def where_rule(b: Builder, op, cond: Term, x: Term, y: Term) -> Term:
 
 
 @op(where_rule, exact=True, tileir="select", error_bound=of_choice)
-def where(cond, x, y, /):
+def where(cond, x, y, /, *, out=None):
     """x where cond is true, y elsewhere.
 
     [WHERE-1.cond]  x where cond is true, y elsewhere
@@ -45,4 +44,4 @@ def where(cond, x, y, /):
     [WHERE-2.both]  both sides are always evaluated
     [WHERE-2.runtime]  the result is never constant
     """
-    return np.where(cond, x, y)
+    return _numeric.choice(cond, x, y, out)

@@ -40,7 +40,12 @@ FUNCTIONS = {name: _function(fn, d) for (fn, d), name in _numeric._FUNCTIONS.ite
 ELEMENTWISE = {f"fma {d.name}": _fma(d) for d in (float16, bfloat16, float32, float64)}
 EXTREMES = {f"{name}{' or nan' * nan} {d.name}": functools.partial(_numeric._extreme_of_floats, name, propagate_nan=nan)
             for name in ("maximum", "minimum") for nan in (False, True) for d in (float32, float64)}
-ELEMENTWISE |= {**EXTREMES, **ROUNDING, **ENCODING, **FUNCTIONS, "rsqrt float64": _exact._rsqrt}
+_INTEGERS = {n: np.dtype(n).char for n in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")}
+_INTEGERS |= {"int64": "q", "uint64": "Q"}
+OF_INTEGERS = {f"{f.__name__} {n}": f for f in (np.maximum, np.minimum) for n in _INTEGERS}
+CHOICES = dict.fromkeys([f"where {n}" for n in ("bool", *_INTEGERS, "float32", "float64")], np.where)
+ELEMENTWISE |= {**EXTREMES, **OF_INTEGERS, **CHOICES, **ROUNDING, **ENCODING, **FUNCTIONS,
+                "rsqrt float64": _exact._rsqrt}
 ATOMICS = {f"atomic {kind} {d.name}": (kind, d) for kind, k in {**atomics.KINDS, "cas": atomics.CAS}.items()
            for d in k.dtypes}
 ELEMENTS = ("gather", "scatter", *ATOMICS)  # `tests/compiled/test_elements.py` compares these
@@ -84,7 +89,8 @@ ALONG = _along()  # `tests/compiled/test_along.py` compares these
 OPERANDS = {**dict.fromkeys(ELEMENTWISE, "fff"), **{name: name[6] for name in ROUNDING},  # dtypes, as characters
             **{name: "H" if name.startswith("decode") else "f" for name in ENCODING},
             **dict.fromkeys(FUNCTIONS, "f"), **{name: ("d" if name.endswith("64") else "f") * 2 for name in EXTREMES},
-            "fma float64": "ddd", "rsqrt float64": "d"}
+            **{name: _INTEGERS[name[8:]] * 2 for name in OF_INTEGERS},
+            **{name: "?" + np.dtype(name[6:]).char * 2 for name in CHOICES}, "fma float64": "ddd", "rsqrt float64": "d"}
 _MEND = {name: functools.partial(_numeric._mend, *key) for key, name in _numeric._FUNCTIONS.items()}
 
 

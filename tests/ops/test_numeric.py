@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from cutile import settings
 from cutile.dtypes import (
     DType,
     bfloat16,
@@ -272,6 +273,48 @@ def test_int_pow(dtype):
         return {1: 1, -1: -1 if n % 2 else 1}.get(a, 0)
 
     assert got.tolist() == [want(a, n) for a, n in zip(x.tolist(), y.tolist(), strict=True)]
+    for n in (0, 1, 2, 3, 6, 31):
+        for one in (np.array(n, x.dtype), np.full((3, 1), n, x.dtype), np.broadcast_to(x.dtype.type(n), x.shape)):
+            got, shape = N.int_pow(x, one), np.broadcast_shapes(x.shape, one.shape)
+            assert got.dtype == x.dtype and got.shape == shape
+            assert (got == np.array([want(a, n) for a in x.tolist()], x.dtype)).all()
+
+
+@pytest.mark.parametrize("name", ["bool", "int8", "uint16", "int32", "uint64", "float32", "float64"])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_choice(name, compiled):
+    x, y = (rng.integers(0, 2, (5, 40)).astype(name) for _ in range(2))
+    cond = rng.integers(0, 2, (1, 40)) > 0
+    want = np.where(cond, x, y)
+    with settings.override(COMPILED=compiled):
+        assert_same_array(N.choice(cond, x, y), want)
+        assert_same_array(N.choice(cond, x, y, np.empty_like(x)), want)
+        assert_same_array(N.choice(cond[:, :1], x, y[0, 0]), np.where(cond[:, :1], x, y[0, 0]))
+        assert_same_array(N.choice(cond, x, y, x), want)
+        memory = np.concatenate([y, x]).ravel()  # the result lies one element behind an operand
+        behind = memory[1:x.size + 1].reshape(x.shape)
+        assert_same_array(N.choice(cond, memory[:x.size].reshape(x.shape), x, behind), np.where(cond, y, x))
+
+
+def assert_same_array(got: np.ndarray, want: np.ndarray) -> None:
+    assert got.dtype == want.dtype and got.shape == want.shape and (got == want).all()
+
+
+@pytest.mark.parametrize("src, dst", [(int8, float64), (int32, float32), (float32, float64), (float32, int64),
+                                      (float64, int32), (float32, int16), (float64, uint64), (float32, uint8),
+                                      (int64, int8), (uint8, int32), (int16, bool_), (float64, bool_)], ids=str)
+def test_casts_into_memory(src, dst):
+    x = np.array([0, 1, 2, 100, 3], info(src).carrier) + x_half(src)
+    want = N.convert(x, src, dst)
+    for y in (x, np.repeat(x, 3)[::3], np.broadcast_to(x, (2, 5))):
+        out = np.empty(y.shape, want.dtype)
+        assert N.convert(y, src, dst, out=out) is out and (out == want).all()
+        assert (N.convert(y, src, dst, out=np.empty((7, *y.shape), want.dtype)) == want).all()
+
+
+def x_half(dtype: DType) -> np.ndarray:
+    """Something to truncate, of a float."""
+    return np.array(0.5 if info(dtype).floating else 0, info(dtype).carrier)
 
 
 # ------------------------------------------------------------------ floats
