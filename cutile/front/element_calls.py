@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import inspect
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from cutile.ops._op import OpDef
 from cutile.ops._promotion import cast
 
 Handler = Callable[..., Term]
+F = TypeVar("F", bound=Callable)
 
 
 def _float(t: Term) -> Term:
@@ -42,16 +44,45 @@ def _floats(c: Context, args: tuple[Term, ...]) -> list[Term]:
     return [cast(c, t, float64) if is_scalar(t) and not info(t.type.dtype).floating else t for t in found]
 
 
-def _op(op: OpDef, *, floats: bool = True, **options: Any) -> Handler:
+def _takes(*counts: int) -> Callable[[F], F]:
+    """Declares how many arguments a handler takes; one without this checks them itself."""
+    def declare(apply: F) -> F:
+        apply.counts = counts  # type: ignore[attr-defined]
+        return apply
+    return declare
+
+
+def _counted(name: str, h: Handler) -> Handler:
+    """A handler that refuses calls with another number of arguments, under the name that users write."""
+    counts = getattr(h, "counts", None)
+    if counts is None:
+        return h
+
     def apply(c: Context, *args: Term) -> Term:
-        names = op_calls.parameters_of(op).positional
-        check_count(op.name, args, len(names))
+        check_count(name, args, *counts, where="an element function", help=_INSTEAD.get((name, len(args))))
+        return h(c, *args)
+    return apply
+
+
+_INSTEAD = {("math.log", 2): "write math.log(x) / math.log(base)",
+            ("round", 2): "for one digit write round(x * 10) / 10",
+            ("math.hypot", 3): "write math.hypot(math.hypot(x, y), z)",
+            ("math.gcd", 3): "write math.gcd(math.gcd(x, y), z)", ("math.lcm", 3): "write math.lcm(math.lcm(x, y), z)",
+            ("np.where", 1): "an element has no indices: write np.where(condition, x, y)"}
+
+
+def _op(op: OpDef, *, floats: bool = True, **options: Any) -> Handler:
+    names = op_calls.parameters_of(op).positional
+
+    @_takes(len(names))
+    def apply(c: Context, *args: Term) -> Term:
         given = dict(zip(names, _floats(c, args) if floats else args, strict=True))
         return op_calls.apply(c, op, given | {k: loose(v) for k, v in options.items()})
     return apply
 
 
 def _composed(fn: Callable, *, floats: bool = True) -> Handler:
+    @_takes(len(inspect.signature(fn).parameters))
     def apply(c: Context, *args: Term) -> Term:
         return functions.call_function(c, fn, tuple(_floats(c, args)) if floats else args, {})
     return apply
@@ -59,6 +90,7 @@ def _composed(fn: Callable, *, floats: bool = True) -> Handler:
 
 def _wide(fn: Callable) -> Handler:
     """One that takes floats, of less than 32 bits as float32; the result is rounded to their dtype [ELT-16]."""
+    @_takes(len(inspect.signature(fn).parameters))
     def apply(c: Context, *args: Term) -> Term:
         args = tuple(_floats(c, args))
         narrow = [t.type.dtype for t in args if is_scalar(t) and info(t.type.dtype).floating
@@ -71,22 +103,22 @@ def _wide(fn: Callable) -> Handler:
 
 
 def _operator(kind: type, *, floats: bool = False) -> Handler:
+    @_takes(2)
     def apply(c: Context, *args: Term) -> Term:
-        check_count("it", args, 2)
         return operators.binary(c, kind, *(_floats(c, args) if floats else args))
     return apply
 
 
 def _negation(kind: type) -> Handler:
+    @_takes(1)
     def apply(c: Context, *args: Term) -> Term:
-        check_count("it", args, 1)
         return operators.unary(c, kind, *args)
     return apply
 
 
 def _of_truths(op: OpDef) -> Handler:
+    @_takes(2)
     def apply(c: Context, *args: Term) -> Term:
-        check_count(op.name, args, 2)
         return op_calls.apply(c, op, dict(zip("xy", (conditions.truth_term(c, t) for t in args), strict=True)))
     return apply
 
@@ -102,8 +134,8 @@ def _extremum(name: str, op: OpDef) -> Handler:
     return apply
 
 
+@_takes(1, 2)
 def _sum(c: Context, *args: Term) -> Term:
-    check_count("sum", args, 1, 2)
     if not isinstance(args[0], Tuple):
         raise TileTypeError(f"sum() takes a tuple of numbers in an element function, got {describe(args[0])}")
     return functools.reduce(lambda x, y: operators.binary(c, ast.Add, x, y), args[0].items,
@@ -112,8 +144,8 @@ def _sum(c: Context, *args: Term) -> Term:
 
 def _number(builtin: Callable[..., Term], dtype: Any) -> Handler:
     """int(x) and float(x) of a run-time number: int64 and float64, the types that have Python's name in NumPy."""
+    @_takes(0, 1)
     def apply(c: Context, *args: Term) -> Term:
-        check_count(dtype.name, args, 0, 1)
         if not args:
             return loose(0) if dtype is int64 else loose(0.0)
         if is_scalar(args[0]) and not isinstance(args[0], Const):
@@ -175,10 +207,10 @@ _OPERATORS = {
 def _handlers() -> dict[int, tuple[Any, Handler]]:
     """Handlers by id of the Python function, because the object looked up may be unhashable."""
     found = {}
-    for module, table in zip((math, np, builtins), _tables(), strict=True):
+    for module, prefix, table in zip((math, np, builtins), ("math.", "np.", ""), _tables(), strict=True):
         for name, h in table.items():
             if (f := getattr(module, name, None)) is not None:  # Python 3.11 lacks math.cbrt's younger kin
-                found[id(f)] = f, h
+                found[id(f)] = f, _counted(prefix + name, h)
     return found
 
 

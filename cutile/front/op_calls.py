@@ -143,10 +143,12 @@ def _plain(signature: inspect.Signature) -> str:
     return re.sub(r"<(\w+\.\w+): [^>]*>", r"ct.\1", str(signature))
 
 
-def check_count(name: str, args: Sequence[Term], *counts: int) -> None:
+def check_count(name: str, args: Sequence[Term], *counts: int, where: str = "tile code", help: str | None = None
+                ) -> None:
     """Refuse a call of Python's `name` with a number of arguments other than `counts`."""
     if len(args) not in counts:
-        raise TileTypeError(f"{name}() takes {' or '.join(map(str, counts))} arguments in tile code, got {len(args)}")
+        raise TileTypeError(f"{name}() takes {' or '.join(map(str, counts))} argument{'s' * (counts[-1] != 1)} in "
+                            f"{where}, got {len(args)}", help=help)
 
 
 # ------------------------------------------------------------------ calling

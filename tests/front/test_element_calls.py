@@ -232,6 +232,26 @@ def test_what_has_no_meaning_is_refused():
     refused(kernel, A1, cls=UnsupportedCallError, at="math.erf(v)")
 
 
+@pytest.mark.parametrize("call, says, instead", [
+    (lambda v: math.log(v, 2), "math.log() takes 1 argument in an element function, got 2", "math.log(x) / math.log"),
+    (lambda v: round(v, 1), "round() takes 1 argument in an element function, got 2", "round(x * 10) / 10"),
+    (lambda v: math.hypot(v, v, v), "math.hypot() takes 2 arguments", "math.hypot(math.hypot(x, y), z)"),
+    (lambda v: np.add(v), "np.add() takes 2 arguments in an element function, got 1", ""),
+    (lambda v: np.negative(v, v), "np.negative() takes 1 argument in an element function, got 2", ""),
+    (lambda v: np.logical_or(v), "np.logical_or() takes 2 arguments", ""),
+    (lambda v: np.where(v), "np.where() takes 3 arguments", "np.where(condition, x, y)"),
+    (lambda v: math.cbrt(), "math.cbrt() takes 1 argument", ""),
+    (lambda v: math.sqrt(v, v), "math.sqrt() takes 1 argument", ""),
+    (lambda v: int(v, v), "int() takes 0 or 1 argument in", ""),
+    (lambda v: sum((v, v), v, v), "sum() takes 1 or 2 arguments", ""),
+    (lambda v: pow(v), "pow() takes 2 arguments", "")])
+def test_numbers_of_arguments(call, says, instead):
+    def kernel(a):
+        ct.store(a, (0,), ct.elementwise(call)(ct.load(a, (0,), (16,))))
+
+    refused(kernel, A1, says=says, help=instead)
+
+
 def test_every_function_is_found_by_itself():
     assert all(handler(f) is h for f, h in _handlers().values())
     assert handler([]) is None and handler(np.linalg.norm) is None
