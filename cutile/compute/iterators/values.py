@@ -168,7 +168,10 @@ def type_of_value(value: Any) -> ValueType:
         return value_type(type(value))
     dtype = getattr(value, "dtype", None)
     dtype = np.asarray(value).dtype if dtype is None else dtype
-    if isinstance(dtype, np.dtype) and dtype.kind == "O":
+    if type(value) is int and dtype.kind == "O":
+        raise TypeError(f"an integer of {value.bit_length()} bits is too long, because items have 64 bits at most; "
+                        f"pass a float")
+    if isinstance(dtype, np.dtype) and dtype.kind in "OSUMm":
         raise TypeError(f"expected a number or a struct, got {value!r:.100}")
     return value_type(dtype)
 
