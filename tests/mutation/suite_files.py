@@ -34,7 +34,7 @@ OF_PASSES = {
     "access": "load part_limits computed_indices slices",
     "affine": "index_limits part_limits guarded_tiles computed_indices computed_slices",
     "aliasing": "store ordering waits slices", "divisibility": "computed_slices slices pointers",
-    "float_ranges": "quotient_edges quotient_bounds row_division quotient_limits",
+    "float_ranges": "quotient_edges quotient_bounds quotient_uses quotient_powers row_division quotient_limits",
     "guards": "index_corners guarded_limits guarded_tiles",
     "inside": "index_corners part_limits guarded_tiles computed_indices",
     "live": "fused_uses machine",
@@ -47,7 +47,7 @@ OF_PASSES = {
     "licm": "waits loops loop_exits counter_branches repeated_expressions integer_arithmetic",
     "lift": "lifted_shapes element_functions element_results atomics",
     "loop_split": "counter_branches loops guarded_tiles", "relaxed_atomic": "atomics ordering",
-    "shared_division": "quotient_edges quotient_bounds row_division quotient_limits",
+    "shared_division": "quotient_edges quotient_bounds quotient_uses quotient_powers row_division quotient_limits",
     "short_reduction": "reductions reduce extremes",
     "structured_exits": "control_flow loop_exits loops functions", "waiting_load": "ordering waits atomics",
 }
