@@ -390,33 +390,39 @@ def make_closure(c: Context, s: Scope, node: ast.FunctionDef | ast.Lambda) -> Cl
 def _tuple_of(c: Context, s: Scope, node: ast.GeneratorExp) -> Term:
     """tuple(element for target in ct.static_iter(…) if …) [EX-3]."""
     out: list[Term] = []
+    unknown = False  # whether an error hides what the items are
     targets = [ast.For(g.target, ast.Constant(0), [], []) for g in node.generators]
     inner = of_generator(s, assigned_names(targets))  # a generator has its own scope
 
     def loop(depth: int) -> None:
+        nonlocal unknown
         if depth == len(node.generators):
             out.append(evaluate(c, inner, node.elt))
             return
         g = node.generators[depth]
-        for item in static.iterate(c, inner if depth else s, g.iter):
+        items = static.iterate(c, inner if depth else s, g.iter)
+        unknown = unknown or items is None
+        for item in items or ():
             assign(c, inner, g.target, item, s.span(g.target))
-            if all(_holds(c, inner, test) for test in g.ifs):
+            held = next((h for test in g.ifs if not (h := _holds(c, inner, test))), True)
+            unknown = unknown or held is None
+            if held:
                 loop(depth + 1)
 
     loop(0)
-    return Tuple(tuple(out))
+    return POISON if unknown else Tuple(tuple(out))
 
 
-def _holds(c: Context, s: Scope, test: ast.expr) -> bool:
-    """The condition of a generator, which must be known at compile time."""
+def _holds(c: Context, s: Scope, test: ast.expr) -> bool | None:
+    """The condition of a generator, which must be known at compile time; None after an error."""
     term = evaluate(c, s, test)
-    cond = not is_poisoned(term) and truth(c, term)
-    if isinstance(cond, bool):
+    cond = None if is_poisoned(term) else truth(c, term)
+    if cond is None or isinstance(cond, bool):
         return cond
     c.report(
         TileTypeError(f"the condition of a generator must be known at compile time, got {phrase(term)}"), s.span(test)
     )
-    return False
+    return None
 
 
 def _misplaced_yield(c: Context, s: Scope, node: ast.Yield) -> Term:

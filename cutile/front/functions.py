@@ -103,6 +103,8 @@ def _inline(c: Context, s: Scope, terms: dict[str, Term]) -> Term:
 
     span = c.span
     if c.call_depth >= CALL_LIMIT:
+        if c.errors:  # one of them may be about the condition that ends the recursion
+            raise StopCompiling
         raise TileRecursionError(
             f"calls are nested more than {CALL_LIMIT} deep", span,
             help="every call is compiled in place, so recursion must end at compile time: make its condition constant")

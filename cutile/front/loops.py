@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from cutile.dtypes import bool_
 from cutile.errors import TileSyntaxError, TileTypeError
-from cutile.front import expr, loop_else, static
+from cutile.front import error_recovery, expr, loop_else, static
 from cutile.front.assignment import assign
 from cutile.front.context import LOOP, Context
 from cutile.front.control_flow import before_terminator, bind_joined, changed_names, join_var, run_cleanups
@@ -56,7 +56,10 @@ def _is_list(source: Term) -> bool:
 
 def for_(c: Context, s: Scope, node: ast.For) -> bool:
     if construct_of(s, node.iter) == "static_iter":
-        return _unroll(c, s, node, static.iterate(c, s, node.iter)) and c.statements(s, node.orelse)
+        items = static.iterate(c, s, node.iter)
+        if items is None:
+            return error_recovery.statement(c, s, node)
+        return _unroll(c, s, node, items) and c.statements(s, node.orelse)
     source = expr.evaluate(c, s, node.iter)
     iter_span = s.span(node.iter)
     if isinstance(source, Poison):

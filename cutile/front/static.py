@@ -99,16 +99,16 @@ def _static_assert(c: Context, s: Scope, node: ast.Call) -> Term:
     return NONE
 
 
-def iterate(c: Context, s: Scope, node: ast.Call) -> list[Term]:
-    """The items of a static_iter [SEVAL-7]."""
+def iterate(c: Context, s: Scope, node: ast.Call) -> list[Term] | None:
+    """The items of a static_iter [SEVAL-7]; None where an error hides them."""
     with c.at(s.span(node)):
         try:
             value = run(c, s, node.args[0], "static_iter")
         except _Poisoned:
-            return []
+            return None
         if not isinstance(value, Iterable):
             c.report(TileTypeError(f"static_iter() needs an iterable, got {value!r}"))
-            return []
+            return None
         with _errors(c, "static_iter"):
             items = _evaluated(c, "static_iter", lambda: list(itertools.islice(value, ITEM_LIMIT + 1)))
         if len(items) > ITEM_LIMIT:

@@ -196,6 +196,16 @@ def test_recursion_over_the_limit():  # CALL-4, ERR-6
     assert shown.count("countdown(n - 1)") == 3
 
 
+def without_its_end(n):
+    if [n] > 2:
+        return n
+    return without_its_end(n - 1) + without_its_end(n - 2)
+
+
+def test_recursion_whose_end_is_lost_by_an_error_is_no_other_error():  # CALL-4, ERR-6
+    assert len(refused(lambda n: without_its_end(n), C(9), cls=ct.TileSyntaxError, says="a list").errors) == 1
+
+
 # ------------------------------------------------------------------ what may be called
 
 

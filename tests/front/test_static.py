@@ -353,6 +353,30 @@ def test_a_failed_value_is_silent_in_a_static_construct(use):
     refused(k, A1, says="exp()")
 
 
+@pytest.mark.parametrize("use", [
+    "tuple(i for i in ct.static_iter(bad))[1]", "tuple(i for i in ct.static_iter((1, 2)) if i + bad[1] > 2)[1]",
+    "tuple(i + j for i in ct.static_iter((1, 2)) for j in ct.static_iter(bad))[1]", "tuple(i for i in ct.static_iter(3))[1]",
+    "tuple(i for i in ct.static_iter((1, 2)) if ct.bid(0) > i)[3]", "y"])
+def test_items_hidden_by_an_error_have_no_other_errors(use):
+    """Neither of the tuple that they would make, nor of the variables that the loop over them would assign."""
+    k = cell(f"""
+        def k(x):
+            y = None
+            {'bad = ct.exp("a"), 1' if "bad" in use or use == "y" else "pass"}
+            for i in ct.static_iter({"bad" if use == "y" else "()"}):
+                y = i
+            ct.store(x, 0, {use} * 2.0)
+    """)["k"]
+    assert len(refused(k, A1).errors) == 1
+
+
+def test_conditions_of_generators_end_at_the_first_that_is_false():  # EX-3
+    def f():
+        return tuple(i for i in ct.static_iter((0, 1, 2)) if i > 0 if ct.static_eval(2 // i) > 1)
+
+    assert constant(f) == (1,)
+
+
 def test_methods_inside():
     """A static construct may give a method, which tile code then calls; static code cannot call it."""
     x, out = np.arange(8, dtype=np.int32), np.zeros(4, np.int32)
