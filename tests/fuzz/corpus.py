@@ -1,6 +1,6 @@
 """Small kernels for the fuzzer to mutate. They use every family of ops and every statement.
 
-`CASES` gives for each kernel a grid and arguments.
+`arguments` gives for each kernel a grid and arguments.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import cutile as ct
+from tests.fuzz import corpus_of_python
 
 
 @dataclass(frozen=True)
@@ -192,14 +193,68 @@ def conditions(a, b, out, n):
     ct.store(out, ct.bid(0), y + k - ct.cdiv(n, 3) + (n > 2) * 2)
 
 
+def places(a, b, out, T: ct.Constant[int]):
+    x = ct.load(a, 0, shape=T)
+    at = ct.astile((3, 1, 0, 2), dtype=ct.int32) + ct.bid(0)
+    y = ct.insert(x, (1,), ct.gather(a, at))
+    m = out.get_raw_memory()
+    m.store_offset(at, ct.extract(y, (0,), shape=(4,)), mask=at > 1)
+    k = ct.assume_divisible_by(ct.bid(0) * 4, 4)
+    s = out.slice(0, k, k + 4)
+    ct.store(s, 0, m.load_offset(at, padding_value=0) + ct.num_tiles(s, 0, (2,)), order=(0,))
+
+
+def rows(a, b, out, n):
+    """`a` has two axes here."""
+    at = (ct.arange(4, dtype=ct.int32) * n) % 8
+    y = ct.load_advanced_indexing(a, (at, ct.Slice(ct.bid(0), 2)), padding_mode=ct.PaddingMode.ZERO)
+    v = a.tiled_view((2, 2), padding_mode=ct.PaddingMode.NEG_INF)
+    for k in range(v.num_tiles(0)):
+        y = y + ct.max(v.load((k, 1)), axis=0, keepdims=True)
+    ct.store_advanced_indexing(a, (ct.Slice(0, 4), ct.astile((2, 0), dtype=ct.int64)), y, latency=3)
+    ct.store(out, ct.bid(0), ct.sum(y, axis=1) + a.shape[1] + a.strides[0])
+
+
+def lists(arrays, b, out, n):
+    """A list of arrays."""
+    total = ct.load(arrays[0], 0, shape=4)
+    for k in range(len(arrays)):
+        x = arrays[k]
+        total = total + ct.load(x, (ct.bid(0) + k) % 2, shape=4) * x.shape[0]
+    ct.store(arrays[n % 2], 1, total)
+    ct.store(out, ct.bid(0), total)
+
+
+def scaled_products(a, b, out, T: ct.Constant[int]):
+    x = ct.broadcast_to(ct.load(a, 0, shape=2)[:, None], (2, 32)).astype(ct.float8_e4m3fn)
+    s = ct.full((2, 1), 4, ct.float8_e8m0fnu)
+    y = ct.ones((32, 2), ct.float8_e4m3fn)
+    z = ct.mma_scaled(x, s, y, ct.ones((1, 2), ct.float8_e8m0fnu), ct.zeros((2, 2), ct.float32))
+    z = ct.mma(ct.ones((2, 4), ct.int8), ct.full((4, 2), -3, ct.int8), z.astype(ct.int32)).astype(ct.float32)
+    t = ct.mma(ct.zeros((2, 4), ct.tfloat32), ct.ones((4, 2), ct.tfloat32), z)
+    ct.store(out, 0, (z + t).reshape((4,)))
+
+
+def library(a, b, out, T: ct.Constant[int]):
+    x = ct.load(a, ct.bid(0), shape=T).reshape((2, T // 2))
+    y = ct.lib.softmax(x, axis=1) + ct.lib.gelu(x) * ct.lib.mean(x, axis=0)
+    r = ct.lib.uniform(7, ct.arange(T, dtype=ct.uint32)).reshape((2, T // 2))
+    best = ct.lib.cummax(ct.lib.flip(x, axis=1), axis=1) if T > 2 else x
+    ct.store(out, ct.bid(0), (y + r + best).reshape((T,)))
+
+
 FUNCTIONS = (elementwise, integers, loops, branches, reductions, shapes, products, indexed, atomics, locked, views,
-             structures, dtypes, recursive, conditions)
-HELPERS = (twice, early, climb)
-NUMBER = (loops, branches, locked, recursive, conditions)  # kernels whose last argument is a run-time number
+             structures, dtypes, recursive, conditions, places, rows, lists, scaled_products, library,
+             *corpus_of_python.FUNCTIONS)
+HELPERS = (twice, early, climb, *corpus_of_python.HELPERS)
+USED = {"Point": Point, **corpus_of_python.USED}
+# Kernels whose last argument is a run-time number.
+NUMBER = (loops, branches, locked, recursive, conditions, rows, lists, *corpus_of_python.NUMBER)
 
 
 def arguments(fn: Callable) -> tuple[tuple[int, ...], list]:
     """A grid and arguments for a kernel of this file."""
     a = np.arange(32, dtype=np.float32) / 4 - 2
     b = (np.arange(32) % 5 - 1).astype(np.int32) * (fn is not locked)
-    return (3,), [a, b, np.zeros(32, np.float32), 5 if fn in NUMBER else 8 if fn is not shapes else 16]
+    first = a.reshape(8, 4) if fn is rows else [a, a[::-1].copy()] if fn is lists else a
+    return (3,), [first, b, np.zeros(32, np.float32), 5 if fn in NUMBER else 8 if fn is not shapes else 16]

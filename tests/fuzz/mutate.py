@@ -22,6 +22,12 @@ COMPARE = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Is, ast.IsNo
 UNARY = (ast.Invert, ast.Not, ast.UAdd, ast.USub)
 BUILTINS = ("len", "abs", "max", "min", "int", "float", "bool", "range", "tuple", "sum", "print", "pow", "round", "zip",
             "enumerate", "isinstance", "type", "list", "str", "getattr", "slice", "sorted", "any", "divmod", "object")
+FORMATS = ("d", "5.2f", "<8", "+d", "x", "%", "s", "{", ".70f", "09", "^5", "e")
+LIBRARY = tuple(n for n in dir(ct.lib) if callable(getattr(ct.lib, n)) and n[0] != "_")
+
+
+def empty_arguments(*names: str) -> ast.arguments:
+    return ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, [])
 
 
 class Mutator:
@@ -80,8 +86,36 @@ class Mutator:
             lambda: ast.Assign([ast.Name("x", ast.Store())], x), lambda: ast.Assert(x, None), lambda: ast.Expr(x),
             lambda: ast.Assign([ast.Tuple([ast.Name("x", ast.Store()), ast.Name("y", ast.Store())], ast.Store())], x),
             lambda: ast.Delete([ast.Name("x", ast.Del())]),
+            lambda: ast.AugAssign(self.target(), self.rng.choice(BINARY)(), x),
+            lambda: ast.AnnAssign(ast.Name("x", ast.Store()), x, copy.deepcopy(x), 1),
+            lambda: ast.Assign([self.target(), ast.Starred(self.target(), ast.Store())], x),
+            lambda: ast.While(x, [s[i]], [copy.deepcopy(s[i])]),
+            lambda: ast.For(self.target(), ast.Call(ast.Name("range", ast.Load()), [x], []), [s[i], ast.Break()], [
+                ast.Continue() if self.rng.random() < 0.2 else ast.Return(x)]),
+            lambda: ast.If(x, [s[i]], [ast.Return(copy.deepcopy(x))]),
+            lambda: ast.With([ast.withitem(x, self.rng.choice((None, self.target())))], [s[i]]),
+            lambda: ast.Match(x, [ast.match_case(self.pattern(), None, [s[i]]), ast.match_case(
+                ast.MatchAs(), None, [ast.Pass()])]),
+            lambda: ast.Try([s[i]], [ast.ExceptHandler(None, None, [ast.Pass()])], [], []),
+            lambda: ast.FunctionDef("f", empty_arguments("x", "y"), [s[i], ast.Return(x)], []),
+            lambda: self.rng.choice((ast.Nonlocal, ast.Global))(["x"]),
+            lambda: ast.Raise(x, None), lambda: ast.Import([ast.alias("math")]),
+            lambda: ast.Expr(ast.Yield(x)),
         ))()
         s[i] = new
+
+    def target(self) -> ast.expr:
+        """What an assignment assigns to, mostly a variable of the function."""
+        x = self.pick(ast.Name | ast.Attribute | ast.Subscript)
+        if x is None or self.rng.random() < 0.3:
+            return ast.Name("x", ast.Store())
+        x = copy.deepcopy(x)
+        x.ctx = ast.Store()
+        return x
+
+    def pattern(self) -> ast.pattern:
+        return self.rng.choice((ast.MatchValue(ast.Constant(1)), ast.MatchAs(None, "x"), ast.MatchSingleton(None),
+                                ast.MatchSequence([ast.MatchAs(None, "x"), ast.MatchStar("y")])))
 
     # -- arguments
 
@@ -154,6 +188,25 @@ class Mutator:
                 lambda: ast.Call(ast.Attribute(x, "item", ast.Load()), [], []),
                 lambda: ast.Call(ast.Attribute(ast.Name("ct", ast.Load()), "static_eval", ast.Load()), [x], []),
                 lambda: ast.JoinedStr([ast.FormattedValue(x, -1, None)]),
+                lambda: ast.JoinedStr([ast.FormattedValue(x, -1, ast.JoinedStr([ast.Constant(self.rng.choice(
+                    FORMATS))]))]),
+                lambda: ast.NamedExpr(ast.Name("x", ast.Store()), x), lambda: ast.Await(x),
+                lambda: ast.Lambda(empty_arguments(), x),
+                lambda: ast.Call(ast.Lambda(empty_arguments("x"), x), [y], []),
+                lambda: ast.Call(ct_op, [ast.Starred(x, ast.Load())], []),
+                lambda: ast.Call(ct_op, [], [ast.keyword(None, x)]),
+                lambda: ast.Subscript(x, ast.Slice(y, None, copy.deepcopy(y)), ast.Load()),
+                lambda: ast.Subscript(x, ast.Tuple([ast.Constant(None), ast.Slice()], ast.Load()), ast.Load()),
+                lambda: ast.Compare(x, [ast.Lt(), ast.LtE()], [y, copy.deepcopy(x)]),
+                lambda: ast.Call(ast.Call(ast.Attribute(ast.Name("ct", ast.Load()), "elementwise", ast.Load()), [
+                    ast.Lambda(empty_arguments("x"), y)], []), [x], []),
+                lambda: ast.Call(ast.Attribute(ast.Attribute(ast.Name("ct", ast.Load()), "lib", ast.Load()),
+                                               self.rng.choice(LIBRARY), ast.Load()), [x], []),
+                lambda: self.rng.choice((ast.ListComp, ast.GeneratorExp, ast.SetComp))(x, [ast.comprehension(
+                    ast.Name("x", ast.Store()), y, [], 0)]),
+                lambda: ast.Call(ast.Name("tuple", ast.Load()), [ast.GeneratorExp(x, [ast.comprehension(ast.Name(
+                    "x", ast.Store()), ast.Call(ast.Attribute(ast.Name("ct", ast.Load()), "static_iter", ast.Load()),
+                                                [y], []), [], 0)])], []),
             ))()
 
         self.replace(around)

@@ -1,4 +1,4 @@
-"""Mutated kernels, one at a time: make, launch, and judge the outcome."""
+"""Mutated kernels, one at a time: make, launch or export, and judge the outcome."""
 
 from __future__ import annotations
 
@@ -12,21 +12,30 @@ import textwrap
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from random import Random
 
 import numpy as np
 
 import cutile as ct
 from cutile import settings
+from cutile.compilation import CallingConvention, KernelSignature, export_kernel
 from tests.fuzz import corpus
 from tests.fuzz.mutate import Mutator
+
+try:
+    import resource
+except ImportError:  # not on every system
+    resource = None
 
 LIMIT = 3000  # loop iterations
 SECONDS = 60
 # Files from which the documented errors of a launch come; from other files they are faults.
 REFUSING = ("cutile/runtime/launch.py", "cutile/runtime/kernel.py", "cutile/runtime/arguments.py",
             "cutile/runtime/annotations.py", "cutile/runtime/options.py", "cutile/interp/host_launch.py",
-            "cutile/interp/memory/array_view.py", "cutile/interp/memory/buffer.py")
+            "cutile/interp/memory/array_view.py", "cutile/interp/memory/buffer.py",
+            "cutile/compilation/signature.py", "cutile/compilation/constraints.py", "cutile/compilation/export.py")
+MEMORY = 1 << 30  # bytes for tiles; a mutant may ask for tiles that fill any machine
 FUNCTIONS = {f.__name__: f for f in (*corpus.FUNCTIONS, *corpus.HELPERS)}
 
 
@@ -65,7 +74,7 @@ def _text(tree: ast.FunctionDef) -> str:
 def build(text: str, name: str, seed: int) -> Callable | None:
     """The function, with source that `inspect` finds; None if Python itself does not compile it."""
     filename = f"<mutant {seed}>"
-    scope = {"ct": ct, "np": np, "Point": corpus.Point, "__name__": "mutant"}
+    scope = {"ct": ct, "np": np, **corpus.USED, "__name__": "mutant"}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
@@ -117,6 +126,21 @@ def time_limit(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+@contextlib.contextmanager
+def memory_limit(more: int) -> Iterator[None]:
+    """Let this process have so many bytes more than it has, where the system can limit that."""
+    if resource is None or not Path("/proc/self/statm").exists():
+        yield
+        return
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now + more, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
 def outcome(seed: int) -> str:
     """Run a mutant. Gives "ran" or the class of an allowed error; raises Fault for anything else."""
     text, name, rng = mutant(seed)
@@ -126,7 +150,10 @@ def outcome(seed: int) -> str:
             return "not Python"
         grid, args = arguments(name, rng)
         schedule = rng.choice((None, None, "block", "interleave", "batch"))
-        return launch(fn, grid, args, schedule, check=rng.random() < 0.3)
+        check, sanitize = rng.random() < 0.3, rng.choice((*["off"] * 6, "all", "traps"))
+        if rng.random() < 0.2:
+            return export(fn, args, rng)
+        return launch(fn, grid, args, schedule, check, sanitize)
     except BaseException as e:
         if isinstance(e, KeyboardInterrupt):
             raise
@@ -135,12 +162,31 @@ def outcome(seed: int) -> str:
         linecache.cache.pop(f"<mutant {seed}>", None)
 
 
-def launch(fn: Callable, grid, args, schedule: str | None, check: bool) -> str:
+def launch(fn: Callable, grid, args, schedule: str | None, check: bool, sanitize: str = "off") -> str:
+    with settings.override(STEP_LIMIT=LIMIT, SCHEDULE=schedule, CHECK=check, SANITIZE=sanitize):
+        return _judged(lambda: ct.launch(None, grid, ct.kernel(fn), args), "ran")
+
+
+def export(fn: Callable, args: tuple, rng: Random) -> str:
+    """Make the bytecode for a GPU."""
+    code, version = rng.choice(("sm_80", "sm_90", "sm_100", "sm_120")), rng.choice(("13.1", "13.2", "13.3"))
+
+    def run():
+        kernel = ct.kernel(fn)
+        signature = KernelSignature.from_kernel_args(kernel, args, CallingConvention.cutile_python_v2())
+        export_kernel(kernel, [signature.with_symbol("k")], io.BytesIO(), gpu_code=code,
+                      output_format="tileir_bytecode", bytecode_version=version)
+
+    return _judged(run, "exported")
+
+
+def _judged(run: Callable[[], None], done: str) -> str:
+    """`done`, or the class of an error that is meant for users. Others are raised."""
     try:
-        with (time_limit(SECONDS), settings.override(STEP_LIMIT=LIMIT, SCHEDULE=schedule, CHECK=check),
-              warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO())):
+        with (time_limit(SECONDS), memory_limit(MEMORY), warnings.catch_warnings(),
+              contextlib.redirect_stdout(io.StringIO())):
             warnings.simplefilter("error")
-            ct.launch(None, grid, ct.kernel(fn), args)
+            run()
     except ct.TileInternalError:
         raise
     except ct.TileError as e:
@@ -151,4 +197,4 @@ def launch(fn: Callable, grid, args, schedule: str | None, check: bool) -> str:
         if not frame.filename.endswith(REFUSING):
             raise
         return f"{type(e).__name__} of a launch"
-    return "ran"
+    return done

@@ -27,7 +27,9 @@ def replaced(tree: ast.FunctionDef, rng: Random) -> ast.FunctionDef:
     parents = {c: n for st in tree.body for n in ast.walk(st) for c in ast.iter_child_nodes(n)}
     pieces = [n for n in parents if isinstance(n, ast.expr) and isinstance(getattr(n, "ctx", ast.Load()), ast.Load)
               and not isinstance(n, ast.Starred) and not isinstance(parents[n], ast.FormattedValue | ast.JoinedStr)]
-    pieces = [n for n in pieces if n is not getattr(parents[n], "test", None)]
+    conditions = {id(m) for n in [tree, *parents] for test in (getattr(n, "test", None), *getattr(n, "ifs", ()))
+                  if test is not None for m in ast.walk(test)}
+    pieces = [n for n in pieces if id(n) not in conditions]
     pieces += [n for n in parents if isinstance(n, ast.Assign | ast.Expr | ast.AugAssign | ast.AnnAssign)]
     piece = rng.choice([n for n in pieces if id(n) not in static])
     parent = parents[piece]
