@@ -25,6 +25,7 @@ OF_FRONT = {
     "proxies": "static_eval methods views", "python_objects": "constants functions constness dataclasses values",
     "records": "dataclasses launched_again", "repeated_calls": "repeated meeting launched_again calls",
     "repeated_ops": "repeated meeting", "scope": "meeting repeated launched_again expressions",
+    "special_methods": "dataclasses enumerations launched_again",
     "source_text": "places calls functions dataclasses", "static": "static_eval errors reached held_objects",
     "static_names": "static_eval meeting", "stmt": "statements places loops loop_exits",
     "syntax": "places static_eval printing", "term_joins": "joins meeting repeated loops loop_exits element_results",
