@@ -34,7 +34,8 @@ SECONDS = 60
 REFUSING = ("cutile/runtime/launch.py", "cutile/runtime/kernel.py", "cutile/runtime/arguments.py",
             "cutile/runtime/annotations.py", "cutile/runtime/options.py", "cutile/interp/host_launch.py",
             "cutile/interp/memory/array_view.py", "cutile/interp/memory/buffer.py",
-            "cutile/compilation/signature.py", "cutile/compilation/constraints.py", "cutile/compilation/export.py")
+            "cutile/compilation/signature.py", "cutile/compilation/constraints.py", "cutile/compilation/export.py",
+            "cutile/compilation/derive.py")
 MEMORY = 1 << 30  # bytes for tiles; a mutant may ask for tiles that fill any machine
 FUNCTIONS = {f.__name__: f for f in (*corpus.FUNCTIONS, *corpus.HELPERS)}
 
