@@ -91,6 +91,7 @@ class Context(Builder):
         super().__init__(span)
         self.recursion = recursion
         self.errors: list[TileError] = []
+        self.said: list[TileError] = []  # those of them that code which is typed again does not report again
         self.dependencies = Dependencies(module)
         self.call_depth = 0  # calls around the statement that is being typed
         self.deepest = 0  # the greatest call_depth so far inside the innermost call
@@ -146,12 +147,16 @@ class Context(Builder):
 
     # -- errors
 
-    def report(self, error: TileError, span: Span | None = None) -> Term:
-        """Record an error and give poison. Expressions that use the poison report nothing."""
+    def report(self, error: TileError, span: Span | None = None, *, once: bool = False) -> Term:
+        """Record an error and give poison. Expressions that use the poison report nothing. `once`: not when they are
+        typed again, either.
+        """
         if error.loc is None:
             error.loc = span or self.span
         if not any(_same(error, e) for e in self.errors):
             self.errors.append(error)
+            if once:
+                self.said.append(error)
         if isinstance(error, _ENDS_COLLECTION) or len(self.errors) >= ERROR_LIMIT:
             raise StopCompiling
         return POISON

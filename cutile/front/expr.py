@@ -116,7 +116,7 @@ def _name(c: Context, s: Scope, node: ast.Name) -> Term:
     """A name is looked up in locals, closure variables, globals and builtins, in this order [EX-4]."""
     name = node.id
     if (home := home_of(s, name)) is not None:
-        return _variable(c, home, name)
+        return _variable(c, s, home, name)
     obj = c.outside(s, name)
     if obj is MISSING:
         return _unknown_name(c, s, name, called=False)
@@ -141,7 +141,7 @@ def _unknown_name(c: Context, s: Scope, name: str, *, called: bool) -> Term:
     return _undefined(c, s, name, "", meant)
 
 
-def _variable(c: Context, home: Scope, name: str) -> Term:
+def _variable(c: Context, s: Scope, home: Scope, name: str) -> Term:
     var = home.vars.get(name)
     if var is None:
         return _undefined(
@@ -149,7 +149,7 @@ def _variable(c: Context, home: Scope, name: str) -> Term:
         )
     if isinstance(var.term, Unusable):
         home.vars[name] = Var(POISON, var.span)  # so that later uses are not reported
-        return c.report(var.term.error(c.span))
+        return c.report(var.term.error(c.span), once=home is not s)
     return var.term
 
 
@@ -157,7 +157,7 @@ def _undefined(c: Context, s: Scope, name: str, why: str, help: str | None) -> T
     if name in s.unknown:
         return POISON
     s.unknown.add(name)
-    return c.report(TileSyntaxError(f"Undefined variable `{name}` used{why}", help=help))
+    return c.report(TileSyntaxError(f"Undefined variable `{name}` used{why}", help=help), once=True)
 
 
 def _tuple(c: Context, s: Scope, node: ast.Tuple) -> Term:

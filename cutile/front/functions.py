@@ -141,7 +141,7 @@ def check_syntax(c: Context, s: Scope, *, manager: bool = False) -> None:
     if key not in c.checked:
         found, parts = syntax.refused(s.definition, lambda n: construct_of(s, n), manager=manager, elements=c.elements)
         for e in found:
-            c.report(TileSyntaxError(e.message, replace(e.loc, call_site=s.call_site), help=e.help))
+            c.report(TileSyntaxError(e.message, replace(e.loc, call_site=s.call_site), help=e.help), once=True)
         if node in parts or found and manager:
             raise StopCompiling
         c.refused |= parts

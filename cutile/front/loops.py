@@ -119,7 +119,8 @@ def _repeated(c: Context, s: Scope, type_loop: Callable[[dict[str, Term]], bool]
         except _Wider as found:
             wider = {**wider, **found.terms}
             s.vars, c.used = dict(vars), used
-            del c.errors[errors:], s.returns[returns:], s.loops[depth:]
+            c.errors[errors:] = [e for e in c.errors[errors:] if e in c.said]
+            del s.returns[returns:], s.loops[depth:]
 
 
 class _Carried:

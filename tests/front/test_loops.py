@@ -581,3 +581,29 @@ def test_tiles_keep_their_types_in_loops_of_elements():  # LOOP-5
     def k(a):
         ct.store(a, 0, ct.elementwise(f)(ct.load(a, 0, 4)))
     assert "a variable that a loop carries" in refused(k, A1).message
+
+
+@pytest.mark.parametrize("wrong, kind, message", [
+    ("later", ct.TileSyntaxError, "Undefined variable `later` used: it is assigned only later"),
+    ("nowhere", ct.TileSyntaxError, "Undefined variable `nowhere`"),
+    ("either", ct.TileTypeError, "Use of potentially undefined variable `either`"),
+    ("generated(1)", ct.TileSyntaxError, "tile code does not support yield")])
+def test_errors_of_a_loop_that_is_typed_again_stay(wrong, kind, message):  # ELT-7
+    """With wider variables; what an error was about has poison, or is skipped, the second time."""
+    k = cell(f"""
+        def generated(n):
+            yield n
+
+        def k(a, c):
+            if c > 0:
+                either = 1
+            def f(x):
+                z = 0
+                for k in range(3):
+                    w = {wrong}
+                    z += x * 0.5
+                return z
+            ct.store(a, 0, ct.elementwise(f)(ct.load(a, 0, 4)))
+            later = 2
+    """)["k"]
+    assert message in refused(k, A1, I32, cls=kind).message
