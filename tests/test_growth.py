@@ -87,7 +87,7 @@ def test_calls_grow_with_the_size(kind, stage, way):
 @pytest.mark.parametrize("kind, stage", [("lines", "batch"), ("names", "block"), ("branches", "batch")])
 def test_memory_grows_with_the_size(kind, stage, way):
     peak(kind, 3, stage)
-    found = [peak(kind, n, stage) for n in (150, 300)]
+    found = [min(peak(kind, n, stage) for _ in range(2)) for n in (150, 300)]  # a table of the process may grow in one
     assert found[1] / found[0] <= 2.5, found
 
 
