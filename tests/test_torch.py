@@ -263,6 +263,58 @@ def test_subclasses_run_none_of_their_code():
     assert memory.tolist() == [1.0] * 4 and memory._version == 1
 
 
+def test_methods_of_subclasses_are_not_called():
+    class Own(torch.Tensor):
+        def data_ptr(self):
+            raise AssertionError
+
+        def numpy(self):
+            raise AssertionError
+
+        shape = dtype = requires_grad = property(lambda self: 1 / 0)
+
+    memory, out = torch.arange(4.0), torch.zeros(4)
+    ct.launch(None, (1,), copy, (memory.as_subclass(Own), out.as_subclass(Own), 4))
+    assert torch.equal(memory, out) and out._version == 1
+    with pytest.raises(RuntimeError, match="is a leaf that requires grad"):
+        ct.launch(None, (1,), copy, (memory, torch.Tensor._make_subclass(Own, torch.zeros(4), True), 4))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # torch calls it itself
+def test_tangents_of_forward_mode_would_be_wrong():
+    from torch.autograd import forward_ad
+
+    x, y = torch.arange(4.0), torch.zeros(4)
+    for _ in range(3):  # so that C code runs it
+        ct.launch(None, (1,), copy, (x, y, 4))
+    with forward_ad.dual_level():
+        ct.launch(None, (1,), copy, (x, y, 4))
+        dual = forward_ad.make_dual(torch.zeros(4), torch.ones(4))
+        for _ in range(3):
+            with pytest.raises(RuntimeError, match="parameter `out`.*has a tangent of forward mode"):
+                ct.launch(None, (1,), copy, (x, dual, 4))
+            ct.launch(None, (1,), copy, (dual, y, 4))
+        ct.launch(None, (1,), copy, (x, forward_ad.unpack_dual(dual).primal, 4))
+    step = ct.prepare(copy, (1,), (x, y, 4))
+    with forward_ad.dual_level():
+        step.replace(out=forward_ad.make_dual(torch.zeros(4), torch.ones(4)))
+        with pytest.raises(RuntimeError, match="has a tangent of forward mode"):
+            step(None)
+    ct.launch(None, (1,), copy, (x, y, 4))
+    assert torch.equal(x, y)
+
+
+def test_tensors_of_outside_inside_a_transform():
+    x, y = torch.arange(4.0), torch.zeros(4)
+
+    def f(t):
+        ct.launch(None, (1,), copy, (x, y, 4))
+        return t.sum()
+
+    with pytest.raises(TypeError, match="inside vmap, grad or another transform of torch.func, even if it was made"):
+        torch.func.grad(f)(torch.ones(4))
+
+
 # ------------------------------------------------------------------ tensors without memory of their own
 
 

@@ -6,19 +6,29 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from cutile._support.structs import structure
-from cutile.dtypes import INFO, DType, int32, int64, int_range, uint32
+from cutile.compilation.fields import (
+    MAX_RANK,
+    base_divisor,
+    check_constants,
+    check_fit,
+    check_reach,
+    divisors,
+    flag,
+    groups,
+    listed,
+    need_numeric,
+    number,
+    per_dim,
+    unless,
+)
+from cutile.dtypes import DType, int32, int64, int_range, uint32
 from cutile.ir.terms import to_builtin
 
 ConstantValue = bool | int | float
-MAX_RANK = 64  # as NumPy and PyTorch have it
 NESTING_LIMIT = 64  # of tuples, as of arguments [ARG-8]
-ADDRESS_LIMIT = 1 << 63  # bytes; no memory reaches further
-
-
-def need_numeric(dtype: Any, what: str) -> None:
-    if not isinstance(dtype, DType) or INFO[dtype].kind == "p":
-        raise TypeError(f"{what} needs a numeric dtype such as cutile.float32, not {dtype!r}")
 
 
 @structure(frozen=True)
@@ -93,7 +103,7 @@ class ConstantConstraint:
 
     def __init__(self, value: ConstantValue):
         if not issubclass(type(value), int | float):
-            raise TypeError(f"a constant constraint is a bool, an int or a float, not {value!r}")
+            raise TypeError(f"a constant constraint is a bool, an int or a float, not {value!r:.200}")
         object.__setattr__(self, "value", to_builtin(value))
 
     def _key(self) -> tuple:
@@ -180,99 +190,30 @@ class ArrayConstraint:
                  shape_divisible_by: Sequence[int] | int = 1, base_addr_divisible_by: int = 1):
         need_numeric(dtype, "ArrayConstraint")
         if not isinstance(ndim, int) or isinstance(ndim, bool) or not 0 <= ndim <= MAX_RANK:
-            raise ValueError(f"ndim must be an int from 0 to {MAX_RANK}, not {_number(ndim)}")
+            raise ValueError(f"ndim must be an int from 0 to {MAX_RANK}, not {number(ndim)}")
         if index_dtype not in (int32, int64, uint32):
             raise ValueError(f"index_dtype must be int32, uint32 or int64, not {index_dtype!r}")
         lowest, highest = int_range(index_dtype)
         vacuous = -(1 << index_dtype.bitwidth - 1)  # the least bound that may be given, even if unsigned
-        base_addr_divisible_by = _base_divisor(base_addr_divisible_by)
-        shape = _per_dim("shape_constant", shape_constant, ndim)
-        stride = _per_dim("stride_constant", stride_constant, ndim)
-        low = _per_dim("stride_lower_bound_incl", stride_lower_bound_incl, ndim)
+        base_addr_divisible_by = base_divisor(base_addr_divisible_by)
+        shape = per_dim("shape_constant", shape_constant, ndim)
+        stride = per_dim("stride_constant", stride_constant, ndim)
+        low = per_dim("stride_lower_bound_incl", stride_lower_bound_incl, ndim)
         if any(s is not None and s < 0 for s in shape):
             raise ValueError("shape_constant must not be negative")
-        _check_fit("shape_constant", shape, 0, highest, index_dtype)
-        _check_fit("stride_constant", stride, lowest, highest, index_dtype)
-        _check_fit("stride_lower_bound_incl", low, vacuous, highest, index_dtype)
-        _check_reach(stride, dtype)
-        shape_div = _divisors("shape_divisible_by", shape_divisible_by, ndim, index_dtype)
-        stride_div = _divisors("stride_divisible_by", stride_divisible_by, ndim, index_dtype)
-        _check_constants("shape", shape, shape_div, (None,) * ndim)
-        _check_constants("stride", stride, stride_div, low)
-        values = (dtype, ndim, index_dtype, _unless(stride, low, None), check_groups(alias_groups),
-                  bool(may_alias_internally), stride, shape, _unless(stride, stride_div, 1),
-                  _unless(shape, shape_div, 1), base_addr_divisible_by)
+        check_fit("shape_constant", shape, 0, highest, index_dtype)
+        check_fit("stride_constant", stride, lowest, highest, index_dtype)
+        check_fit("stride_lower_bound_incl", low, vacuous, highest, index_dtype)
+        check_reach(stride, dtype)
+        shape_div = divisors("shape_divisible_by", shape_divisible_by, ndim, index_dtype)
+        stride_div = divisors("stride_divisible_by", stride_divisible_by, ndim, index_dtype)
+        check_constants("shape", shape, shape_div, (None,) * ndim)
+        check_constants("stride", stride, stride_div, low)
+        values = (dtype, ndim, index_dtype, unless(stride, low, None), groups(alias_groups),
+                  flag("may_alias_internally", may_alias_internally), stride, shape, unless(stride, stride_div, 1),
+                  unless(shape, shape_div, 1), base_addr_divisible_by)
         for name, value in zip(self.__match_args__, values, strict=True):
             object.__setattr__(self, name, value)
-
-
-def _number(value: Any) -> str:
-    """A number of any size, as messages show it."""
-    long = isinstance(value, int) and value.bit_length() > 256
-    return f"a number of {value.bit_length()} bits" if long else repr(value)
-
-
-def _base_divisor(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"base_addr_divisible_by is a positive int, not {value!r}")
-    if not 1 <= value < ADDRESS_LIMIT:
-        raise ValueError(f"base_addr_divisible_by must be positive and less than 2**63, not {_number(value)}")
-    return int(value)
-
-
-def _check_fit(name: str, values: tuple[int | None, ...], low: int, high: int, index_dtype: DType) -> None:
-    for k, v in enumerate(values):
-        if v is not None and not low <= v <= high:
-            raise ValueError(f"{name} {_number(v)} of dimension {k} does not fit index_dtype {index_dtype.name}")
-
-
-def _check_reach(strides: tuple[int | None, ...], dtype: DType) -> None:
-    for k, v in enumerate(strides):
-        if v is not None and abs(v) * dtype.bitwidth // 8 >= ADDRESS_LIMIT:
-            raise ValueError(f"stride_constant {v} of dimension {k} is more than 2**63 bytes of {dtype.name}")
-
-
-def _per_dim(name: str, value: Any, ndim: int) -> tuple[int | None, ...]:
-    if value is None or isinstance(value, int) and not isinstance(value, bool):
-        return (value,) * ndim
-    values = tuple(value)
-    if len(values) != ndim:
-        raise ValueError(f"{name} needs {ndim} entries, got {len(values)}")
-    for v in values:
-        if v is not None and (isinstance(v, bool) or not isinstance(v, int)):
-            raise TypeError(f"{name} holds ints and None, not {v!r}")
-    return values
-
-
-def _divisors(name: str, value: Any, ndim: int, index_dtype: DType) -> tuple[int, ...]:
-    values = _per_dim(name, value, ndim)
-    for v in values:
-        if v is None or v < 1:
-            raise TypeError(f"{name} holds positive ints, not {v!r}")
-    _check_fit(name, values, 1, int_range(index_dtype)[1], index_dtype)
-    return values
-
-
-def _check_constants(what: str, constants: tuple, divisors: tuple, low: tuple) -> None:
-    for k, (c, d, bound) in enumerate(zip(constants, divisors, low, strict=True)):
-        if c is not None and (c % d or bound is not None and c < bound):
-            raise ValueError(f"{what}_constant {c} of dimension {k} contradicts its divisibility or lower bound")
-
-
-def _unless(constants: tuple, values: tuple, default: Any) -> tuple:
-    """The values of a predicate, without those that a constant makes redundant."""
-    return tuple(v if c is None else default for c, v in zip(constants, values, strict=True))
-
-
-def check_groups(groups: Any) -> tuple[str, ...]:
-    if isinstance(groups, str):
-        raise TypeError(f"alias_groups is a sequence of strings, not the string {groups!r}")
-    groups = tuple(groups)
-    if any(not isinstance(g, str) for g in groups):
-        raise TypeError(f"alias groups are strings: {groups!r}")
-    if len(set(groups)) != len(groups):
-        raise ValueError(f"an alias group is named twice: {str(groups):.200}")
-    return groups
 
 
 @structure(frozen=True)
@@ -319,8 +260,8 @@ class ListConstraint:
         if not isinstance(element, ArrayConstraint):
             raise TypeError(f"the element of a list constraint is an ArrayConstraint, not {element!r}")
         object.__setattr__(self, "element", element)
-        object.__setattr__(self, "alias_groups", check_groups(alias_groups))
-        object.__setattr__(self, "elements_may_alias", bool(elements_may_alias))
+        object.__setattr__(self, "alias_groups", groups(alias_groups))
+        object.__setattr__(self, "elements_may_alias", flag("elements_may_alias", elements_may_alias))
 
 
 @structure(frozen=True)
@@ -358,7 +299,8 @@ class TupleConstraint:
     items: tuple[ParameterConstraint, ...]
 
     def __init__(self, items: Sequence[Any]):
-        object.__setattr__(self, "items", tuple(map(normalise, _shallow(tuple(items)))))
+        given = listed("the items of a tuple constraint", "constraints", items)
+        object.__setattr__(self, "items", tuple(map(normalise, _shallow(given))))
 
 
 def _shallow(items: tuple) -> tuple:
@@ -385,7 +327,20 @@ def normalise(p: Any) -> ParameterConstraint:
         return TupleConstraint(p)
     if isinstance(p, bool | int | float):
         return ConstantConstraint(p)
-    raise TypeError(f"a parameter constraint, a bool, an int, a float or a tuple is needed, not {p!r}")
+    raise TypeError(f"a parameter constraint, a bool, an int, a float or a tuple is needed, not {p!r:.200}{_instead(p)}")
+
+
+def _instead(p: Any) -> str:
+    """What to write in the place of what is no constraint."""
+    if isinstance(p, DType):
+        return f"; write ScalarConstraint(ct.{p.name})"
+    if isinstance(p, list):
+        return "; write a tuple, or a ListConstraint for a list of arrays"
+    if isinstance(p, np.generic) and isinstance(p.item(), ConstantValue):
+        return f"; write {p.item()!r}"
+    if hasattr(type(p), "shape") and hasattr(type(p), "dtype") or type(p).__name__ == "ArraySpec":
+        return "; KernelSignature.from_kernel_args makes a signature of samples"
+    return ""
 
 
 def walk(parameters: Sequence[ParameterConstraint]) -> Iterator[ParameterConstraint]:

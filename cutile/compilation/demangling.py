@@ -61,19 +61,32 @@ def demangle_kernel_name(symbol: str) -> tuple[str, KernelSignature]:
     name, mark, _ = symbol.rpartition("_K")
     if not mark:
         raise ValueError(f"{_shown(symbol)} is no mangled kernel name: it has no _K")
-    r = _Reader(symbol, len(name) + 2)
-    convention = CallingConvention.from_code(r.take(r"t[12]", "a calling convention, t1 or t2"))
-    parameters: list[ParameterConstraint] = []
-    while not r.done:
-        r.take("_", "an underscore")
-        parameters.append(_parameter(r))
-    signature = KernelSignature(parameters, convention, symbol)
+    signature = _signature(_Reader(symbol, len(name) + 2))
     usual = mangle_kernel_name(name, signature)
     if usual != symbol:
         at = len(os.path.commonprefix((usual, symbol)))
         raise ValueError(f"malformed kernel name {_shown(symbol)}: cutile writes this signature otherwise from offset "
                          f"{at} on, {_shown(usual)}")
     return name, signature
+
+
+def _signature(r: _Reader) -> KernelSignature:
+    """The signature of the symbol that begins at a calling convention."""
+    convention = CallingConvention.from_code(r.take(r"t[12]", "a calling convention, t1 or t2"))
+    parameters: list[ParameterConstraint] = []
+    at = r.at
+    try:
+        while not r.done:
+            r.take("_", "an underscore")
+            at = r.at
+            parameters.append(_parameter(r))
+        at = len(r.text)
+        return KernelSignature(parameters, convention, r.text)
+    except ValueError as e:
+        if r.failed:
+            raise
+        r.at = at
+        r.fail(str(e))  # what the name says cannot hold of any parameter
 
 
 def _shown(symbol: str) -> str:
@@ -90,6 +103,7 @@ class _Reader:
 
     def __init__(self, text: str, at: int):
         self.text, self.at, self.depth = text, at, 0  # depth: how many tuples are open
+        self.failed = False  # whether an error has said what is wrong, and where
 
     @property
     def done(self) -> bool:
@@ -109,6 +123,7 @@ class _Reader:
         return found
 
     def fail(self, what: str) -> NoReturn:
+        self.failed = True
         raise ValueError(f"malformed kernel name {_shown(self.text)}: {what} at offset {self.at}")
 
     def int(self) -> int:

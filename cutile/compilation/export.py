@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -132,13 +133,23 @@ def _checked(kernel: Any, output_file: Any, gpu_code: Any, output_format: Any, b
         raise TypeError(no_kernel(kernel, "first argument of export_kernel()"))
     if output_format not in FORMATS:
         raise ValueError(f"output_format must be one of {', '.join(FORMATS)}, not {output_format!r}")
-    if not isinstance(output_file, str | bytes | os.PathLike) and not hasattr(output_file, "write"):
-        raise TypeError(f"output_file is a path, or a binary file with a method write, not {output_file!r:.100}")
+    _check_file(output_file)
     if gpu_code is None and output_format == "cubin":
         raise ValueError(f"a cubin needs a gpu_code, for example 'sm_90'; {SUPPORTED}")
     if bytecode_version is not None and bytecode_version not in VERSIONS:
         raise ValueError(f"bytecode_version must be None or one of {', '.join(VERSIONS)}, not {bytecode_version!r}")
     return None if gpu_code is None else parse_target(gpu_code)
+
+
+def _check_file(output_file: Any) -> None:
+    """TypeError for what is neither a path nor a binary file, before anything is compiled."""
+    if isinstance(output_file, str | bytes | os.PathLike):
+        return
+    if isinstance(output_file, type) or not callable(getattr(output_file, "write", None)):
+        raise TypeError(f"output_file is a path, or a binary file with a method write, not {output_file!r:.100}")
+    if isinstance(output_file, io.TextIOBase):
+        raise TypeError(f"output_file is a text file, {output_file!r:.100}; what is written are bytes: open it with "
+                        f'mode "wb", or use io.BytesIO')
 
 
 def by_symbol(kernel: Kernel, signatures: Any) -> dict[str, KernelSignature]:

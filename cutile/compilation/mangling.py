@@ -74,6 +74,8 @@ def mangle_kernel_name(function_name: str, kernel_signature: KernelSignature) ->
 
     Raises
     ------
+    TypeError
+        The name is no string, or the signature none.
     ValueError
         A dtype that has no code [MNG-6].
 
@@ -88,6 +90,11 @@ def mangle_kernel_name(function_name: str, kernel_signature: KernelSignature) ->
     >>> C.mangle_kernel_name("f", signature)
     'f_Kt1_Si32'
     """
+    if not isinstance(function_name, str):
+        raise TypeError(f"the name of a function is a string, not {function_name!r:.100}")
+    if not hasattr(type(kernel_signature), "with_mangled_symbol"):  # KernelSignature, which imports this file
+        raise TypeError(f"the second argument of mangle_kernel_name() is a KernelSignature, not "
+                        f"{kernel_signature!r:.100}")
     groups = _group_numbers(kernel_signature.parameters)
     parts = [_mangle(p, groups) for p in kernel_signature.parameters]
     return "_".join([f"{function_name}_K{kernel_signature.calling_convention.code}", *parts])

@@ -15,6 +15,7 @@ from cutile.compilation.constraints import (
     normalise,
     walk,
 )
+from cutile.compilation.fields import listed
 from cutile.compilation.mangling import mangle_kernel_name, symbol_of
 
 
@@ -65,7 +66,7 @@ class KernelSignature:
             raise TypeError(f"calling_convention must be a CallingConvention, not {calling_convention!r}")
         if symbol is not None and not isinstance(symbol, str):
             raise TypeError(f"symbol must be a string or None, not {symbol!r}")
-        normal = tuple(map(normalise, parameters))
+        normal = tuple(map(normalise, listed("the parameters of a KernelSignature", "constraints", parameters)))
         _check_convention(normal, calling_convention)
         _check_aliases(normal)
         for name, value in zip(self.__match_args__, (normal, calling_convention, symbol), strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import inspect
 import types
 from typing import Any
 
@@ -55,10 +56,9 @@ def capture(c: Context, obj: Any, name: str) -> Term:
 
 def _not_a_value(obj: Any, name: str) -> TileTypeError:
     what = f"{type(obj).__module__}.{type(obj).__qualname__}".removeprefix("builtins.")
-    if hasattr(obj, "__array_interface__") or hasattr(obj, "__cuda_array_interface__") or hasattr(obj, "__dlpack__"):
+    if _is_array(obj):
         help = f"arrays reach a kernel as arguments only: add a parameter for `{name}` and pass it to ct.launch"
-        shape = getattr(obj, "shape", None)
-        what = f"host array ({what}{f' of shape {tuple(shape)}' if shape is not None else ''})"
+        what = f"host array ({what}{_of_shape(obj)})"
     elif isinstance(obj, list):
         help = (
             "use a tuple; a list of arrays can be a kernel argument; ct.static_iter and ct.static_eval can read lists"
@@ -68,6 +68,20 @@ def _not_a_value(obj: Any, name: str) -> TileTypeError:
     else:
         help = "read it inside ct.static_eval(...), or pass what you need from it as a kernel argument"
     return TileTypeError(f"`{name}` is {article(what)}, which cannot be used in tile code", help=help)
+
+
+def _is_array(obj: Any) -> bool:
+    """Whether an object has a protocol of arrays. None of its code runs."""
+    return any(inspect.getattr_static(obj, protocol, None) is not None
+               for protocol in ("__array_interface__", "__cuda_array_interface__", "__dlpack__"))
+
+
+def _of_shape(obj: Any) -> str:
+    try:
+        shape = np.ndarray.shape.__get__(obj) if isinstance(obj, np.ndarray) else tuple(obj.shape)
+    except Exception:  # code of the user's class
+        return ""
+    return f" of shape {shape}"
 
 
 def is_value(obj: Any) -> bool:

@@ -10,7 +10,7 @@
 
 #include "_launcher.h"
 
-static PyObject *n_requires_grad;
+static PyObject *n_requires_grad, *n_current_level;
 
 PyObject *not_here(void)
 {
@@ -106,9 +106,14 @@ int told(PyObject *written, PyObject *const *args, PyObject *const *passed)
 {
     if (written == Py_None)
         return YES;
+    PyObject *level = item_of(PyTuple_GetItem(written, 2), n_current_level);
+    int open = level != NULL && PyLong_AsLong(level) >= 0;
+    Py_XDECREF(level);
+    if (open)
+        return NO; /* Python looks for tangents */
     PyObject *tensors = PyList_New(0);
     int ok = tensors != NULL;
-    for (Py_ssize_t i = 2; ok && i < PyTuple_Size(written); i++) {
+    for (Py_ssize_t i = 3; ok && i < PyTuple_Size(written); i++) {
         Py_ssize_t at = PyLong_AsSsize_t(PyTuple_GetItem(written, i));
         if (passed[at] == Py_None)
             continue;
@@ -449,7 +454,8 @@ PyMODINIT_FUNC PyInit__launcher(void)
         {"BITS64", BITS64}, {"BITS32", BITS32}, {"FLOAT32", FLOAT32}, {"PARAMETERS", PARAMETERS},
         {"CHOICES", CHOICES}, {"MAY_BE_ARRAY", MAY_BE_ARRAY}, {"MAY_BE_INT", MAY_BE_INT},
         {"MAY_BE_NONE", MAY_BE_NONE}, {"IS_WRITTEN", IS_WRITTEN}};
-    if ((n_requires_grad = PyUnicode_InternFromString("requires_grad")) == NULL || !start_arguments())
+    if ((n_requires_grad = PyUnicode_InternFromString("requires_grad")) == NULL
+        || (n_current_level = PyUnicode_InternFromString("_current_level")) == NULL || !start_arguments())
         return NULL;
     PyObject *m = PyModule_Create(&module), *cache = PyType_FromSpec(&cache_spec);
     PyObject *prepared = PyType_FromSpec(&prepared_spec);

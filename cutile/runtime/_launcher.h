@@ -195,9 +195,10 @@ PyObject *not_kept(void);
 /* Whether the settings that matter here are not set anywhere. watch: as settings.watch makes it */
 int untouched(PyObject *watch);
 /* Tells PyTorch which tensors are written to. NO, with nothing done, if one of them requires grad while grad mode is
-   on: Python decides about that. `written` is None, or a function that raises the versions of tensors, a function that
-   says whether grad mode is on, and the positions of the tensors among the arguments (autograd.for_c). passed: the
-   arguments, with None in the place of those that nobody has seen yet, whose versions stay as they are */
+   on, or if a level of forward mode is open: Python decides about that. `written` is None, or a function that raises the
+   versions of tensors, a function that says whether grad mode is on, a dictionary with the level of forward mode, and
+   the positions of the tensors among the arguments (autograd.for_c). passed: the arguments, with None in the place of
+   those that nobody has seen yet, whose versions stay as they are */
 int told(PyObject *written, PyObject *const *args, PyObject *const *passed);
 int is_on_host(PyObject *entry);
 /* Whether a launch in CPU memory, which needs no stream, may be given this one. Of streams that are objects, which are

@@ -121,7 +121,17 @@ def _constant_hint(value: Any) -> str:
         return "; annotate the parameter with ct.Constant to pass this one as a constant"
     if callable(value):
         return "; a function can be used in a kernel by naming it there"
-    return ""
+    if hasattr(type(value), "__array__"):
+        return "; np.asarray(x) makes an array of it"
+    return "; np.frombuffer(x, dtype) makes an array of its bytes" if _has_buffer(value) else ""
+
+
+def _has_buffer(value: Any) -> bool:
+    try:
+        memoryview(value).release()
+    except (TypeError, ValueError, BufferError):
+        return False
+    return True
 
 
 # ------------------------------------------------------------------ scalars and constants

@@ -16,6 +16,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
+from operator import index
 from typing import Any, NoReturn
 
 import numpy as np
@@ -33,6 +34,7 @@ from cutile.dtypes import (
     from_foreign,
     of_storage,
 )
+from cutile.runtime import interfaces
 from cutile.runtime.array_ref import CUPY, NUMPY, OTHER, TORCH, checked
 from cutile.runtime.float4_packing import PackedArray
 
@@ -127,10 +129,19 @@ def read_torch_subclass(t: Any, key: list, values: list) -> None:
             return _read_tensor(torch, t, key, values)
         if cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
             raise TypeError(f"a torch tensor {_state(torch, t)}")
-        with torch._C.DisableTorchFunctionSubclass():
-            return _read_tensor(torch, t, key, values)
+        with torch._C.DisableTorchFunctionSubclass():  # and none of what the class has in the place of methods
+            return _read_tensor(torch, torch.Tensor.as_subclass(t, torch.Tensor), key, values)
     except (RuntimeError, ValueError) as e:
-        raise TypeError(f"a torch tensor {_state(torch, t) or f'cannot be read ({e})'}") from None
+        why = _state(torch, t) or _transformed(torch) or f"cannot be read ({e})"
+        raise TypeError(f"a torch tensor {why}") from None
+
+
+def _transformed(torch: Any) -> str | None:
+    """Why a tensor of outside cannot be read inside of a transform."""
+    if torch._C._functorch.peek_interpreter_stack() is None:
+        return None
+    return ("cannot be read inside vmap, grad or another transform of torch.func, even if it was made outside; launch "
+            "outside of it, or make the launch a torch.library.custom_op that says how it is transformed")
 
 
 def _state(torch: Any, obj: Any) -> str | None:
@@ -220,7 +231,10 @@ def read_other(obj: Any, key: list, values: list) -> None:
     if isinstance(obj, getattr(sys.modules.get("torch"), "Tensor", ())):  # an object that claims to be a Tensor
         return read_torch_subclass(obj, key, values)
     if hasattr(obj, "__array_interface__"):
-        a = np.asarray(obj)
+        try:
+            a = np.asarray(obj)
+        except (TypeError, ValueError, OverflowError) as e:
+            raise interfaces.of_host(obj, e) from None
         return _append_host(OTHER, a, a.dtype, key, values)
     interface = getattr(obj, "__cuda_array_interface__", None)
     if interface is not None:
@@ -234,17 +248,24 @@ def read_other(obj: Any, key: list, values: list) -> None:
 
 
 def _read_cuda_interface(obj: Any, interface: dict, key: list, values: list) -> None:
-    dtype = _interface_dtype(obj, interface["typestr"])
+    try:
+        typestr, (pointer, read_only) = interface["typestr"], interface["data"]
+        shape, steps, pointer = tuple(map(index, interface["shape"])), interface.get("strides"), index(pointer or 0)
+        steps = None if steps is None else tuple(map(index, steps))
+        right = (typestr[2:].isdecimal() and min(shape, default=0) >= 0
+                 and (steps is None or len(steps) == len(shape)))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        right = False
+    if not right:
+        raise interfaces.of_cuda(obj, interface)
+    dtype = _interface_dtype(obj, typestr)
     item = INFO[dtype].storage.itemsize
-    shape = tuple(map(int, interface["shape"]))
-    pointer, read_only = interface["data"]
-    steps = interface.get("strides")
     if steps is None:
         strides = row_major(shape)
     else:
         check_strides(steps, shape, item)
-        strides = tuple(int(s) // item for s in steps)
-    _append_gpu(int(pointer or 0), shape, strides, dtype, _ordinal(obj), not read_only, key, values)
+        strides = tuple(s // item for s in steps)
+    _append_gpu(pointer, shape, strides, dtype, _ordinal(obj), not read_only, key, values)
 
 
 def _interface_dtype(obj: Any, typestr: str) -> DType:
@@ -302,7 +323,11 @@ _in_capsule.restype, _in_capsule.argtypes = ctypes.c_void_p, [ctypes.py_object, 
 
 
 def _read_dlpack(obj: Any, key: list, values: list) -> None:
-    where = int(obj.__dlpack_device__()[0]) if hasattr(obj, "__dlpack_device__") else ON_CPU[0]
+    device = obj.__dlpack_device__() if hasattr(obj, "__dlpack_device__") else ON_CPU
+    try:
+        where = int(device[0])
+    except (TypeError, ValueError, IndexError):
+        raise interfaces.of_device(obj, device) from None
     if where not in (*ON_CPU, *ON_GPU):
         raise TypeError(f"{type_name(obj)} is on a device of DLPack type {where}; kernels take arrays of the CPU and "
                         f"of CUDA GPUs")
@@ -310,7 +335,7 @@ def _read_dlpack(obj: Any, key: list, values: list) -> None:
         if where in ON_CPU:
             return _read_dlpack_on_host(obj, key, values)
         capsule = _capsule(obj)
-    except (BufferError, RuntimeError, TypeError) as e:
+    except (BufferError, RuntimeError, TypeError, ValueError) as e:
         if is_traced(obj):
             raise TypeError("an array that JAX traces has no memory yet; inside of jax.jit and other transformations "
                             "call the kernel by cutile.jax.cutile_call(grid, kernel, args), or a function by ct.jit"

@@ -60,17 +60,21 @@ def before_writing(written: Iterable[Written], values: Sequence[Any]) -> None:
     """Raise the versions of tensors that a launch is about to write to. Tensors made in inference mode have none.
     Backward through one that requires grad is an error from now on, while grad mode is on.
 
-    RuntimeError naming the parameter for a leaf that requires grad, or a view of one, while grad mode is on.
+    RuntimeError naming the parameter for a leaf that requires grad, or a view of one, while grad mode is on; and for a
+    tensor with a tangent of forward mode, which the launch would not change.
     """
     torch = sys.modules["torch"]
     grad, tensors = torch.is_grad_enabled(), []
+    forward = _forward_mode(torch).get(_LEVEL, -1) >= 0
     for w in written:
         t: Any = values
         for i in w.path:
             t = t[i]
+        if forward:
+            _refuse_tangent(torch, w.name, t)
         if grad and (type(t) is not torch.Tensor or t.requires_grad):
             with torch._C.DisableTorchFunctionSubclass():  # so that no code of a subclass runs
-                if t.requires_grad:
+                if _requires_grad(torch, t):
                     refuse_leaf(w.name, t)
                     _store_of_kernel(torch.autograd.Function).apply(t, no_gradient(w.name))
         tensors.append(t)
@@ -87,7 +91,31 @@ def for_c(written: Sequence[Written]) -> tuple | None:
     if not written:
         return None
     torch = sys.modules["torch"]
-    return torch._C._increment_version, torch.is_grad_enabled, *(w.path[0] for w in written)
+    return torch._C._increment_version, torch.is_grad_enabled, _forward_mode(torch), *(w.path[0] for w in written)
+
+
+_LEVEL = "_current_level"  # of forward mode; -1 while none is open
+_CLOSED: dict[str, int] = {}
+
+
+def _forward_mode(torch: Any) -> dict[str, Any]:
+    """The variables of PyTorch's forward mode, with the level that is open."""
+    module = getattr(torch.autograd, "forward_ad", None)
+    return _CLOSED if module is None else vars(module)
+
+
+def _refuse_tangent(torch: Any, name: str, t: Any) -> None:
+    if torch.autograd.forward_ad.unpack_dual(t).tangent is not None:
+        raise refusal(RuntimeError(
+            f"the kernel stores to parameter `{name}`, but the tensor given for it has a tangent of forward mode, which "
+            f"a launch does not change: it would be wrong. Pass torch.autograd.forward_ad.unpack_dual(x).primal, or "
+            f"make the launch a torch.autograd.Function with a jvp"))
+
+
+def _requires_grad(torch: Any, t: Any) -> bool:
+    """Whether a tensor requires grad, whatever its class has under that name."""
+    plain = getattr(torch.Tensor, "requires_grad", None)
+    return plain.__get__(t) if type(t) is not torch.Tensor and hasattr(plain, "__get__") else t.requires_grad
 
 
 def refuse_leaf(name: str, t: Any) -> None:

@@ -48,6 +48,7 @@ def register() -> None:
     _library.impl("launch", _launch, "CompositeExplicitAutograd")
     _library.impl("launch", _with_autograd, "Autograd", with_keyset=True)
     torch.library.register_fake("cutile::launch", lambda *_: None, lib=_library)
+    torch.library.register_vmap("cutile::launch", _refuse_vmap, lib=_library)
     for method in (_annotated, _entered, _default_stream):  # Dynamo calls them by their own names
         setattr(Kernel, method.__name__, torch._dynamo.assume_constant_result(method))
     torch.compiler.substitute_in_graph(launch_module.launch, skip_signature_check=True)(_in_graph)
@@ -290,6 +291,11 @@ def _launch(read: Sequence[torch.Tensor], written: Sequence[torch.Tensor], ints:
     with nullcontext() if gpu is None or gpu == torch.cuda.current_device() else torch.cuda.device(gpu):
         launch_module.launch(stream or None, tuple(grid), known.kernel, arguments,
                              programmatic_dependent_launch=known.dependent)
+
+
+def _refuse_vmap(*_: Any) -> None:
+    raise TypeError("a launch inside vmap has no rule that says how it is mapped; launch outside of it, or make the "
+                    "launch a torch.library.custom_op with a rule by register_vmap")
 
 
 def _with_autograd(keyset: Any, read: Sequence[torch.Tensor], written: Sequence[torch.Tensor], *rest: Any) -> None:

@@ -151,6 +151,33 @@ def test_what_nothing_can_be_written_to(output):
         export_kernel(add, [SIGNATURE], output, gpu_code="sm_90", output_format="tileir_bytecode")
 
 
+class NoMethod:
+    write = 5
+
+
+@pytest.mark.parametrize("output", [NoMethod(), io.BytesIO], ids=["attribute", "class"])
+def test_what_only_looks_like_a_file(output):
+    with pytest.raises(TypeError, match="a binary file with a method write"):
+        export_kernel(add, [SIGNATURE], output, gpu_code="sm_90", output_format="cubin")
+
+
+def test_text_files_take_no_bytes(tmp_path):
+    """They are refused before anything is compiled: here the kernel would be."""
+    with open(tmp_path / "x", "w") as text:
+        for file in (text, io.StringIO()):
+            with pytest.raises(TypeError, match='text file.*mode "wb", or use io.BytesIO'):
+                export_kernel(add, [KernelSignature([A, A, A, 3], V1)], file, gpu_code="sm_90", output_format="cubin")
+
+
+@pytest.mark.parametrize("size", [1 << 25, 1 << 31, 1 << 40, 1 << 63])
+@pytest.mark.parametrize("output_format", ["tileir_bytecode", "cubin"])
+def test_tiles_larger_than_gpus_have(size, output_format):
+    with pytest.raises(ct.TileUnsupportedFeatureError, match=f"{size} elements, and on GPUs .* at most 16777216") as e:
+        export(add, [KernelSignature([A, A, A, size], V1)], output_format=output_format)
+    assert e.value.loc.filename == __file__
+    export(add, [KernelSignature([A, A, A, 1 << 24], V1)])
+
+
 def test_a_plain_function_is_refused():
     with pytest.raises(TypeError, match="plain function, not a kernel: decorate it with @ct.kernel"):
         export(lambda: None, [])

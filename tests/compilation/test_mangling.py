@@ -93,6 +93,17 @@ def test_each_signature_has_one_name(other):
         demangle_kernel_name(other)
 
 
+@pytest.mark.parametrize(("name", "says"), [
+    ("k_Kt1_A1f32_1l99999999999", "does not fit index_dtype int32 at offset 6"),
+    ("k_Kt1_Si32_A1f32_p0", "base_addr_divisible_by must be positive .* at offset 11"),
+    ("k_Kt2_A1f32_1s_4", "shape_constant must not be negative at offset 6"),
+    ("k_Kt1_A1f32_g0g0_A1f32_g0", "named twice: .* at offset 6"), ("k_Kt1_A1f32_g0", "only one parameter at offset 14"),
+    ("k_Kt1_T0", "use cutile_python_v2 at offset 8")])
+def test_what_no_parameter_can_be_is_told_with_the_name(name, says):
+    with pytest.raises(ValueError, match=f"^malformed kernel name '{name}': .*{says}$"):
+        demangle_kernel_name(name)
+
+
 @pytest.mark.parametrize("hostile", [
     "k_Kt1_A99999999f32", "k_Kt1_A65f32", "k_Kt1_A" + "9" * 60_000 + "f32", "k_Kt2_T99999999999I1",
     "k_Kt2_T" + "9" * 60_000, "k_Kt2_" + "T1" * 30_000, "k_Kt2_" + "T2" * 30_000 + "I1", "k_Kt1_I" + "9" * 60_000,

@@ -78,6 +78,17 @@ def test_what_cannot(value, says, help):  # OBJ-4
     refused(cell("def k(): v", v=value)["k"], at="v", says=says, help=help)
 
 
+def test_captured_arrays_run_none_of_their_code():
+    class Loud(np.ndarray):
+        __array_interface__ = shape = dtype = __dlpack__ = property(lambda self: 1 / 0)
+
+    class Other:
+        __array_interface__ = shape = property(lambda self: 1 / 0)
+
+    refused(cell("def k(): v", v=np.zeros(3).view(Loud))["k"], at="v", says="Loud of shape (3,))", help="add a parameter")
+    refused(cell("def k(): v", v=Other())["k"], at="v", says="Other)", help="add a parameter for `v`")
+
+
 def test_big_captured_integer():  # LOOSE-2
     refused(cell("def k(): v", v=2**70)["k"], at="v", cls=ct.TileValueError)
 

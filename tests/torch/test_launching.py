@@ -176,6 +176,14 @@ def test_errors_of_kernels_keep_their_lines():
         compiled(f)(torch.ones(16))
 
 
+def test_vmap_has_no_rule_and_says_so():
+    def f(x):
+        return torch.func.vmap(lambda row: scale(row, 3))(x)
+
+    with pytest.raises(Exception, match="a launch inside vmap has no rule.*register_vmap"):
+        compiled(f)(torch.ones(2, 16))
+
+
 def test_an_array_that_no_kernel_takes():
     with pytest.raises(TypeError, match=r"kernel argument #0 \(`x`\).*complex64"):
         compiled(lambda x: ct.launch(None, (1,), scaled, (x, x, 1.0, 16)), fullgraph=False)(

@@ -68,6 +68,7 @@ from cutile.spans import Span
 from cutile.types import ListType, TileType
 
 IN_BOUNDS_SINCE = OPS["load_view_tko"].attr("inbounds").since
+MOST_ELEMENTS = 1 << 24  # of a tile, in every release of the assembler
 PASSES = (flatten_frames, structured_exits, dce, short_reduction, cse, shared_division, licm, loop_split, dce,
           relaxed_atomic, waiting_load)
 
@@ -111,6 +112,13 @@ def check_dtype(v: nodes.Value, version: ty.Version, target: Target | None, loc:
     if t.dtype is float4_e2m1fn and isinstance(t, TileType) and t.size == 1:
         raise TileUnsupportedFeatureError("Tile IR has no tile of a single float4_e2m1fn element", loc,
                                           help="convert the tile first: x.astype(ct.float16)")
+
+
+def _check_size(v: nodes.Value, loc: Span) -> None:
+    if isinstance(v.type, TileType) and v.type.size > MOST_ELEMENTS:
+        raise TileUnsupportedFeatureError(
+            f"a tile of shape {v.type.shape} has {v.type.size} elements, and on GPUs tiles have at most "
+            f"{MOST_ELEMENTS}", loc, help="use smaller tiles, and a loop over them")
 
 
 @structure(slots=True)
@@ -282,6 +290,7 @@ class Lowering:
         self.node = n
         for v in n.results:
             check_dtype(v, self.version, self.target, n.span)
+            _check_size(v, n.span)
         rule = lowering_rule(n.op)
         if rule is None:
             raise TileInternalError(f"op {n.op.name} has no lowering to Tile IR", n.span)
