@@ -107,9 +107,9 @@ def _forward_mode(torch: Any) -> dict[str, Any]:
 def _refuse_tangent(torch: Any, name: str, t: Any) -> None:
     if torch.autograd.forward_ad.unpack_dual(t).tangent is not None:
         raise refusal(RuntimeError(
-            f"the kernel stores to parameter `{name}`, but the tensor given for it has a tangent of forward mode, which "
-            f"a launch does not change: it would be wrong. Pass torch.autograd.forward_ad.unpack_dual(x).primal, or "
-            f"make the launch a torch.autograd.Function with a jvp"))
+            f"the kernel stores to parameter `{name}`, but the tensor given for it has a tangent of forward mode, "
+            f"which a launch does not change: it would be wrong. Pass torch.autograd.forward_ad.unpack_dual(x).primal, "
+            f"or make the launch a torch.autograd.Function with a jvp"))
 
 
 def _requires_grad(torch: Any, t: Any) -> bool:

@@ -69,7 +69,8 @@ def test_what_to_write_in_the_place_of_what_is_no_constraint(value, instead):
 
 @pytest.mark.parametrize(("dtype", "instead"), [
     (np.float32, "write ct.float32"), (np.dtype("i4"), "write ct.int32"),
-    ("float16", "write ct.float16, without quotes"), (float, "write ct.float64, or ct.float32"), (np.dtype("O"), r"dtype\('O'\)$"), (None, "None$")], ids=repr)
+    ("float16", "write ct.float16, without quotes"), (float, "write ct.float64, or ct.float32"),
+    (np.dtype("O"), r"dtype\('O'\)$"), (None, "None$")], ids=repr)
 def test_what_to_write_in_the_place_of_other_libraries_dtypes(dtype, instead):
     for make in (ScalarConstraint, lambda d: array(d, 1)):
         with pytest.raises(TypeError, match=instead):
