@@ -327,7 +327,8 @@ def normalise(p: Any) -> ParameterConstraint:
         return TupleConstraint(p)
     if isinstance(p, bool | int | float):
         return ConstantConstraint(p)
-    raise TypeError(f"a parameter constraint, a bool, an int, a float or a tuple is needed, not {p!r:.200}{_instead(p)}")
+    raise TypeError(f"a parameter constraint, a bool, an int, a float or a tuple is needed, not {p!r:.200}"
+                    f"{_instead(p)}")
 
 
 def _instead(p: Any) -> str:
