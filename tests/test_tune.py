@@ -1,5 +1,8 @@
 """cutile.tune [TUNE-1…11]."""
 
+import io
+import math
+import sys
 import threading
 
 import numpy as np
@@ -293,3 +296,47 @@ def test_gpu_arrays_are_as_they_were(gpu):
         tune.exhaustive_search([16], 77, lambda n: (64 // n,), ct.kernel(double.function), lambda n: (x, out, n),
                                quiet=True)
     assert out.array.base.tobytes() == before
+
+
+# ------------------------------------------------------------------ wrong arguments
+
+
+X = np.arange(64, dtype=np.float32)
+RIGHT = {"grid_fn": lambda n: (64 // n,), "kernel": double, "args_fn": lambda n: (X, np.empty_like(X), n)}
+
+
+def given(**options):
+    return tune.exhaustive_search(options.pop("search_space", [16]), None, **{**RIGHT, **options})
+
+
+@pytest.mark.parametrize("value", [5, (4,), "text", [double], {}], ids=repr)
+@pytest.mark.parametrize("name", ["search_space", "grid_fn", "kernel", "args_fn", "hints_fn"])
+def test_what_is_no_function_is_refused_by_name(name, value):
+    if name == "search_space":
+        value = 5
+    with pytest.raises(TypeError, match=f"{name}.* is a (function|kernel|list).*, not"):
+        given(**{name: value}, quiet=True)
+
+
+def test_what_functions_return():
+    for other in (None, 5, lambda x: x):
+        with pytest.raises(TypeError, match="given for `kernel` returned .* for the configuration 16, and no kernel"):
+            given(kernel=lambda n: other, quiet=True)  # noqa: B023
+    for other in (None, 5, [("occupancy", 2)]):
+        with pytest.raises(TypeError, match="hints_fn returned .* for the configuration 16, and no dictionary"):
+            given(hints_fn=lambda n: other, quiet=True)  # noqa: B023
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_without_standard_streams(name, monkeypatch):
+    closed = io.StringIO()
+    closed.close()
+    for stream in (None, closed):
+        monkeypatch.setattr(sys, name, stream)
+        assert given().best.config == 16
+
+
+@pytest.mark.parametrize("seconds", [math.inf, 1e300])
+def test_a_limit_beyond_what_threads_wait(seconds):
+    result = given(single_run_timeout_sec=seconds, quiet=True)
+    assert result.best.config == 16 and not result.failures

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextvars
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from typing import Any
 
+from cutile._support import terminal
 from cutile._support.structs import field, structure
 from cutile.errors import refusal
 from cutile.functions import options
@@ -111,9 +111,8 @@ def run_all(work: Sequence[Callable[[], Any]], threads: int | None = None, progr
                 outcomes[futures[future]] = future.result()
             except Exception as e:
                 outcomes[futures[future]] = e
-            if progress and sys.stderr.isatty():
-                sys.stderr.write(f"\r\x1b[K{progress} {done}/{len(work)}" + "\n" * (done == len(work)))
-                sys.stderr.flush()
+            if progress:
+                terminal.show(f"{progress} {done}/{len(work)}" + "\n" * (done == len(work)))
     except BaseException:  # Ctrl-C: finish those that run, and begin no other
         for future in futures:
             future.cancel()

@@ -93,7 +93,8 @@ class Tuned:
         for c in configs:
             for k in c:
                 if k not in valid:
-                    raise ValueError(f"{self.__name__}: {k} cannot be tuned{nearest(k, valid)}; what can is "
+                    near = nearest(k, valid) if isinstance(k, str) else ""
+                    raise ValueError(f"{self.__name__}: {k} cannot be tuned{near}; what can is "
                                      f"{', '.join(valid)}")
 
     def split(self, config: Config) -> tuple[Config, Config]:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures
-import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from cutile import settings
-from cutile._support import trace
+from cutile._support import terminal, trace
 from cutile.errors import refusal
 from cutile.functions import libraries, tuning_model
 from cutile.functions import tuning_spread as spread
@@ -298,9 +297,8 @@ class Search:
         return [_roughly(t) for t in sorted(ran, key=lambda t: t.us)]
 
     def progress(self, text: str) -> None:
-        if not self.settings.quiet and sys.stderr.isatty():
-            sys.stderr.write(f"\r\x1b[K{text[:100]}")
-            sys.stderr.flush()
+        if not self.settings.quiet and terminal.terminal() is not None:
+            terminal.show(text[:100])
         elif text:
             trace.say(trace.LAUNCHES, f"{self.tuned.__name__}: {text}")
 

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import json
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -118,6 +119,8 @@ class Store:
 
     def read(self, path: str | os.PathLike) -> set[str]:
         """Take results from a file: the functions that they are of. ValueError if it has none."""
+        if stat.S_ISCHR(mode := os.stat(path).st_mode) or stat.S_ISFIFO(mode):  # such reading may never end
+            raise ValueError(f"{os.fspath(path)!r} is a device or a pipe, and no file with results of tuning")
         try:
             found = [Tuning.of_json(d) for d in json.loads(Path(path).read_text())["results"]]
         except (ValueError, KeyError, TypeError) as e:

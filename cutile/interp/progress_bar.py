@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from math import prod
 from typing import Any
 
+from cutile._support import terminal
 from cutile.interp import debugger
 
 AFTER = 2.0  # seconds
@@ -48,7 +48,7 @@ class Progress:
 
 def _bar(name: str, done: int, total: int) -> Any:
     """A bar on stderr that vanishes in the end; None if nobody would see it, or if a debugger has the terminal."""
-    if sys.stderr is None or not sys.stderr.isatty() or debugger.attached():
+    if terminal.terminal() is None or debugger.attached():
         return None
     from rich import progress  # loaded when it is needed
     from rich.console import Console

@@ -9,13 +9,13 @@ by a few samples. After each run, arrays that the kernel may have stored to are 
 
 from __future__ import annotations
 
+import contextlib
 import os
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from cutile._support import trace
+from cutile._support import terminal, trace
 from cutile._support.opaque import opaque
 from cutile.runtime.kernel import Kernel
 from cutile.tune.candidates import Candidate, Clocks, candidate
@@ -169,6 +169,8 @@ def exhaustive_search(search_space: Sequence[T], stream: Any, grid_fn: Callable[
 
     Raises
     ------
+    TypeError
+        Something else in the place of a list, a function or a kernel.
     ValueError
         `search_space` is empty, or no configuration ran; then the text quotes the first failure.
 
@@ -189,7 +191,10 @@ def exhaustive_search(search_space: Sequence[T], stream: Any, grid_fn: Callable[
     >>> found.best.config in (64, 256), len(found.successes)
     (True, 2)
     """
+    if not isinstance(search_space, Iterable):
+        raise TypeError(f"search_space is a list of configurations, not {search_space!r:.100}")
     configs = list(search_space)
+    _check(grid_fn, kernel, args_fn, hints_fn)
     if not configs:
         raise ValueError("search_space is empty")
     clocks = Clocks(stream, flush_l2)
@@ -207,7 +212,8 @@ def exhaustive_search(search_space: Sequence[T], stream: Any, grid_fn: Callable[
         trace.say(trace.LAUNCHES, result.note)
     if not quiet:
         _progress(quiet, "")
-        print(result)
+        with contextlib.suppress(OSError, ValueError):  # nobody reads any more; the result must not be lost
+            print(result)
     return result
 
 
@@ -283,6 +289,16 @@ def _note(candidates: list[Candidate]) -> str:
 
 
 def _progress(quiet: bool, text: str) -> None:
-    if not quiet and sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[K{text[:100]}")
-        sys.stderr.flush()
+    if not quiet:
+        terminal.show(text[:100])
+
+
+def _check(grid_fn: Any, kernel: Any, args_fn: Any, hints_fn: Any) -> None:
+    """TypeError for what is given in the place of a function of a configuration."""
+    for name, f in (("grid_fn", grid_fn), ("args_fn", args_fn), ("hints_fn", hints_fn)):
+        if not callable(f) and not (f is None and name == "hints_fn"):
+            raise TypeError(f"{name} of exhaustive_search() is a function that takes a configuration, not {f!r:.100}; "
+                            f"write lambda config: ...")
+    if not isinstance(kernel, Kernel) and not callable(kernel):
+        raise TypeError(f"kernel of exhaustive_search() is a kernel, or a function that takes a configuration and "
+                        f"returns one, not {kernel!r:.100}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextvars
 import functools
 import math
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -186,7 +187,7 @@ class Clocks:
         stop_if_loading()
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
             raise ValueError(f"single_run_timeout_sec is a number of seconds above 0, not {seconds!r}")
-        self._trials, self._limit = Trials(), float(seconds)
+        self._trials, self._limit = Trials(), min(float(seconds), threading.TIMEOUT_MAX)
 
     def first_run(self, kernel: Kernel, grid: Any, args: tuple) -> None:
         """Try a launch in another process, if first runs have a limit; an exception if it takes longer or breaks."""
@@ -217,6 +218,13 @@ def candidate(config, clocks: Clocks, grid_fn, kernel, args_fn, hints_fn) -> Can
     """The candidate of a configuration, by the functions that `exhaustive_search` takes."""
     grid = grid_fn(config)
     chosen = kernel if isinstance(kernel, Kernel) else kernel(config)
+    if not isinstance(chosen, Kernel):
+        raise TypeError(f"the function given for `kernel` returned {chosen!r:.100} for the configuration "
+                        f"{config!r:.100}, and no kernel; a function of tile code becomes one by @ct.kernel")
     if hints_fn is not None:
-        chosen = chosen.replace_hints(**hints_fn(config))
+        hints = hints_fn(config)
+        if not isinstance(hints, Mapping):
+            raise TypeError(f"hints_fn returned {hints!r:.100} for the configuration {config!r:.100}, and no "
+                            f'dictionary of options such as {{"occupancy": 2}}')
+        chosen = chosen.replace_hints(**hints)
     return Candidate(config, clocks, grid, chosen, args_fn)

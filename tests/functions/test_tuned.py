@@ -75,6 +75,8 @@ def test_factories(times):
 def test_configurations_that_are_none():
     with pytest.raises(ValueError, match="TIEL cannot be tuned; did you mean TILE\\?; what can is TILE, num_ctas"):
         tuned([{"TIEL": 4}])
+    with pytest.raises(ValueError, match="5 cannot be tuned; what can is TILE"):
+        tuned([{5: 6}])
     with pytest.raises(ValueError, match="got none"):
         tuned([])
     with pytest.raises(ValueError, match="there are no configurations for these"):

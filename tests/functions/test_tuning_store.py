@@ -59,6 +59,10 @@ def test_files(times, tmp_path, monkeypatch):
     (tmp_path / "other.json").write_text("{}")
     with pytest.raises(ValueError, match="no file with results"):
         g.load(tmp_path / "other.json")
+    os.mkfifo(tmp_path / "pipe")
+    for endless in ("/dev/zero", tmp_path / "pipe"):
+        with pytest.raises(ValueError, match="is a device or a pipe"):
+            g.load(endless)
 
 
 @shows("TUN-7.save")
