@@ -157,6 +157,57 @@ def test_products_of_tiles_that_are_loaded(name, dtype, side):
     np.testing.assert_array_equal(out, want)
 
 
+@each("LOOP-1.step", "LOOP-2.empty", "LOOP-5.carried")
+def test_gathers_of_gathered_indices(name, dtype):
+    """Machine code may begin dozens of rounds before the first one ends."""
+    @ct.kernel
+    def k(x, out, bounds):
+        total = ct.zeros(128, ct.int32)
+        for i in range(*items(bounds)):
+            at = ct.arange(128, dtype=ct.int32) + (i & 7).astype(ct.int32)
+            for _ in ct.static_iter(range(4)):
+                at = ct.gather(x, at)
+            total = total + at
+        ct.store(out, 0, total)
+
+    x = np.random.default_rng(7).permutation(135).astype(np.int32)
+    out = np.full(128, -9, np.int32)
+    launch(k, x, out, array_of(name, dtype))
+    want = np.zeros(128, np.int32)
+    for i in range(*bounds_of(name, dtype)):
+        at = np.arange(128) + (i & 7)
+        for _ in range(4):
+            at = np.where(at < 135, x[at % 135], 0)
+        want += at.astype(np.int32)
+    np.testing.assert_array_equal(out, want)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("rounds", [0, 1, 2, 3, 7, 16, 17, 18, 30, 46, 47, 100])
+@pytest.mark.parametrize("start", [-3, 0, 5])
+@clause("LOOP-1.start", "LOOP-2.empty", "LOOP-5.carried")
+def test_few_rounds(start, rounds, dtype):
+    """Fewer than machine code may begin at once, of loops around loops and around gathers."""
+    @ct.kernel
+    def k(x, out, bounds, limits):
+        n, total = 0, ct.zeros(128, ct.int32)
+        for row in range(ct.load(limits, 0, ()), ct.load(limits, 1, ())):
+            begin, end, step = items(bounds)
+            for i in range(begin, end, step):
+                at = ct.gather(x, ct.gather(x, ct.arange(128, dtype=ct.int32)))
+                total = total + ct.gather(x, at) * (i - begin + 1).astype(ct.int32)
+                n = n + row.astype(ct.int32)
+        ct.store(out, 0, total)
+        ct.store(x, 200, n)
+
+    x = np.append(np.random.default_rng(7).permutation(128), np.zeros(128)).astype(np.int32)
+    out, first = np.full(128, -9, np.int32), x[:128].copy()
+    limits = np.array([start, start + rounds], dtype)
+    launch(k, x, out, np.array([start * 3, start * 3 + rounds * 2, 2], dtype), limits)
+    np.testing.assert_array_equal(out, first[first[first]] * rounds ** 3)
+    assert x[200] == sum(range(start, start + rounds)) * rounds
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @clause("LOOP-1.start", "LOOP-1.step")
 def test_blocks_that_share_a_range(dtype):

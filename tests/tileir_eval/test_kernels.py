@@ -38,7 +38,7 @@ def test_every_operation_is_evaluated():
 
 
 # The integer that a sample is run with where 1 makes it something undefined, or endless.
-GIVEN = {"loop": 9, "break": 9, "for.unsigned": 9, "load_view_tko.inbounds": 64}
+GIVEN = {"loop": 9, "break": 9, "for.unsigned": 64, "load_view_tko.inbounds": 64}
 
 
 @pytest.mark.parametrize("name", [n for n in SAMPLES if n != "assume.div_every"])  # which does not hold: see below

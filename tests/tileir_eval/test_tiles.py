@@ -212,8 +212,8 @@ def test_counting():
     assert counted(0, 10, 3) == [4, 9]
     assert counted(-4, -1, 1) == [3, -2]
     assert counted(5, 5, 1) == [0, 5]
-    assert counted(120, -126, 3, i8, unsigned=True) == [4, -127]
-    assert counted(0, 100, 20, i8) == [5, 80]
+    assert counted(32760, -32766, 3, i16, unsigned=True) == [4, -32767]
+    assert counted(0, 100, 20, i16) == [5, 80]
     with pytest.raises(EvaluationError, match="step is not positive"):
         counted(0, 1, 0)
     for bounds in ((0, 127, 64, i8), (125, 127, 1, i8), (125, 0, 1, i8), (0, -126, 1, i8)):
