@@ -21,7 +21,7 @@ from tests.tileir_eval.registry import ELEMENTWISE, OF_WORLD, PURE, EvaluationEr
 from tests.tileir_eval.space import Space
 
 TURNS = 1_000_000  # iterations of loops in a block
-AHEAD = 46  # steps that the assembler's code for a `for` computes beyond the bounds (docs/assembler-bugs.md)
+AHEAD = 60  # steps that the assembler's code for a `for` computes beyond the bounds (docs/assembler-bugs.md)
 Signal = tuple[str, list]  # the terminator that ended a block, and what it hands out
 
 
