@@ -76,6 +76,22 @@ def run(file: str, arguments: Sequence[str], see: See = lambda caught, go_on: go
         raise typer.Exit(1) from None
 
 
+def load(file: str, failed: str = "") -> dict[str, Any]:
+    """The globals of a file that is run, though not as a script. If it fails, the command ends with status 1, and its
+    error is shown as Python shows it; or, with `failed`, this text, for an error that was shown before.
+    """
+    sys.path.insert(0, str(Path(file).resolve().parent))
+    try:
+        return runpy.run_path(file)
+    except SystemExit as e:
+        fail(failed or f"{file} ends with SystemExit({e.code!r}), also where it is no script")
+    except Exception as e:
+        if failed:
+            fail(failed)
+        _show_error(e, file)
+        raise typer.Exit(1) from None
+
+
 def _run(file: str, arguments: Sequence[str], see: See) -> dict[str, Any]:
     with _launching(see), _as_script(file, arguments):
         return runpy.run_path(file, run_name="__main__")

@@ -37,7 +37,8 @@ def run(
 
     python -m cutile run --as cuda.tile script.py --size 1024
     """
-    script.split_target(file)
+    if script.split_target(file)[1]:
+        fail(f"run takes a file, not a kernel of it: {file.partition('::')[0]}")
     if as_ is not None and as_ not in aliases.NAMES:
         fail(f"--as {as_}: cutile stands for {', '.join(aliases.NAMES)}")
     given = {"BACKEND": backend, "SCHEDULE": schedule, "SANITIZE": sanitize}

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json as json_
-import runpy
 import shlex
 import sys
 from contextlib import redirect_stdout
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -68,7 +66,8 @@ def _stage(file: str, name: str, types: list[str] | None, stage: str, gpu: str, 
             compilation = _of_words(file, name, types, where, spans) if types else script.at_launch(
                 file, name, shlex.split(args), launch, lambda caught: _of_launch(caught, where, spans))
         except script.NotLaunchedError as e:
-            compilation = _of_words(file, name, [], where, spans, f"{e}. ", e.globals)
+            found = script.load(file, str(e)) if e.globals is None else e.globals
+            compilation = _of_words(file, name, [], where, spans, f"{e}. ", found)
         return compilation, STAGES[stage].text(compilation)
     except (TileError, FileNotFoundError, ValueError) as e:
         fail(str(e))
@@ -98,7 +97,11 @@ def _of_words(file: str, name: str, types: list[str], where: Target, spans: bool
     if len(names) != len(types):
         fail(f"{why}{kernel.__name__} has {len(names)} parameter(s), {', '.join(names)}: give a type for each")
     given = list(map(arg_type, types))
-    return Compilation(kernel, given, list(map(constraint, given)), symbol_of(kernel.__name__), where,
+    try:
+        constraints = list(map(constraint, given))
+    except TypeError as e:  # a constant that no signature holds
+        fail(f"{' '.join(types)}: {e}; without types the file is run, and its launch says them")
+    return Compilation(kernel, given, constraints, symbol_of(kernel.__name__), where,
                        f"if {ASSUMED}", spans)
 
 
@@ -129,8 +132,7 @@ def _find(file: str, name: str, ran: dict[str, Any] | None = None) -> Kernel:
 
 def _kernels(file: str) -> dict[str, Kernel]:
     """The kernels of a file by their names there, those of functions too. The file is run, though not as a script."""
-    sys.path.insert(0, str(Path(file).resolve().parent))
-    return _among(runpy.run_path(file))
+    return _among(script.load(file))
 
 
 def _among(names: dict[str, Any]) -> dict[str, Kernel]:

@@ -53,6 +53,7 @@ def test_errors_of_the_script_are_the_scripts(tmp_path):
 
 @pytest.mark.parametrize("words, says", [
     (["nowhere.py"], "there is no file nowhere.py"),
+    (["script.py::k"], "run takes a file, not a kernel of it: script.py"),
     (["--as", "numpy", "script.py"], "--as numpy: cutile stands for cuda.tile"),
     (["--schedule", "fast", "script.py"], "CUTILE_SCHEDULE is 'fast'; it accepts batch, block or interleave"),
     (["--backend", "gpu", "script.py"], "CUTILE_BACKEND is 'gpu'"),

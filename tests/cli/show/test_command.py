@@ -99,6 +99,8 @@ def test_a_script_runs_once(tmp_path, monkeypatch):
     ([*SOFTMAX[:3], "f99[1]", "=4"], "is no type"),
     ([*SOFTMAX[:3], "f16", "=4"], "a scalar argument is"),
     ([*SOFTMAX[:4], "=3"], "power of two"),
+    ([*SOFTMAX[:4], "=x"], "is a bool, an int or a float, not 'x'; without types the file is run"),
+    ([*SOFTMAX[:4], "="], "is a bool, an int or a float, not ''; without types the file is run"),
     ([*SOFTMAX, "--stage", "nope"], "no stage 'nope'"),
 ])
 def test_show_says_what_is_wrong(args, says):
@@ -110,6 +112,26 @@ def test_show_says_what_is_wrong(args, says):
     "f32[999999999]", "F32[1]", "float32[1]", "[1]", "", "f32[1]f32[1]", "f32[1]\n", "f32[[1]]", "f32[1,2]"])
 def test_words_that_are_no_type(word):
     assert f"{word!r} is no type" in said("show", SOFTMAX[0], word, *SOFTMAX[2:], code=1)
+
+
+@pytest.mark.parametrize(("code", "says"), [
+    ("import nothing_here", "ModuleNotFoundError: No module named 'nothing_here'"),
+    ("1 / 0", "ZeroDivisionError"), ("raise SystemExit(3)", "SystemExit(3)")])
+def test_files_that_fail(tmp_path, code, says, capfd):
+    """Their error is shown once, with none of our frames."""
+    (tmp_path / "x.py").write_text(f"{code}\n")
+    file = str(tmp_path / "x.py")
+    for words in ([file], [f"{file}::k"], [f"{file}::k", "i32"]):
+        output = said("show", *words, code=1) + "".join(capfd.readouterr())
+        assert says in output or code.startswith("raise") and "k was never launched by" in output
+        assert output.count("Traceback") <= 1 and "cutile/cli" not in output
+
+
+def test_a_script_that_ends_before_the_launch(tmp_path):
+    (tmp_path / "x.py").write_text("import cutile as ct\n@ct.kernel\ndef k(x): pass\n"
+                                   "if __name__ == '__main__': raise SystemExit(0)\n")
+    output = said("show", f"{tmp_path / 'x.py'}::k", code=1)
+    assert "k was never launched by" in output and "1 parameter(s), x: give a type for each" in output
 
 
 @pytest.mark.parametrize("content", [b"\0\x7fELF", b"def", b"\xff\xfe", b"# coding: none\n", b"x = (" + b"(" * 500])
