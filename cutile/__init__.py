@@ -3,6 +3,7 @@
 import importlib as _importlib
 import sys as _sys
 
+from cutile._support import forks as _forks
 from cutile._version import __version__
 from cutile.dtypes import (
     DType,

@@ -36,7 +36,7 @@ def run(command: list[str], limit: float | None, folder: Path | None = None, mer
     if folder is not None:
         environment |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
     own_group = {"process_group": 0} if os.name == "posix" else {}
-    command = [*_dies_with_us(), *command]
+    command = [*_waits_for_its_own(), *_dies_with_us(), *command]
     with subprocess.Popen(command, env=environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT if merged else subprocess.PIPE, text=True, encoding="utf-8",
                           errors="replace", **own_group) as process:
@@ -77,6 +77,27 @@ def _dies_with_us() -> tuple[str, ...]:
         return prefix if subprocess.run([*prefix, tool, "--version"], **quiet, timeout=10).returncode == 0 else ()
     except (OSError, subprocess.SubprocessError):
         return ()
+
+
+def _waits_for_its_own() -> tuple[str, ...]:
+    """A prefix for commands where this process ignores SIGCHLD, as servers do that leave their children to the system.
+    A tool would inherit that, and learn nothing of the tools that it starts itself. Nor does this process learn the
+    return code then: it is taken for 0, and what the tool wrote must tell.
+    """
+    if os.name != "posix" or signal.getsignal(signal.SIGCHLD) is not signal.SIG_IGN:
+        return ()
+    tool = on_path("env", os.environ.get("PATH"))
+    return () if tool is None or not _resets_signals(tool) else (tool, "--default-signal=CHLD")
+
+
+@functools.cache
+def _resets_signals(env: str) -> bool:
+    """Whether this release of env has the option."""
+    try:
+        done = subprocess.run([env, "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return "--default-signal" in done.stdout
 
 
 def _kill(process: subprocess.Popen) -> None:

@@ -1,6 +1,8 @@
 """What a tool sees of this process, and what this process hears of it. That it ends in time stands in test_tileiras."""
 
 import os
+import signal
+import sys
 
 from cutile.gpu.process import KEPT, run, version_of
 from tests.gpu.tileir.test_tileiras import posix, script
@@ -34,3 +36,14 @@ def test_its_environment(tmp_path, monkeypatch):
 def test_its_version(tmp_path):
     assert version_of(script(tmp_path / "a", "echo release 13.9, V13.9.7")) == "13.9.7"
     assert version_of(script(tmp_path / "b", "echo no number")) == "unknown"
+
+
+def test_it_hears_of_its_own_children_where_this_process_ignores_them(tmp_path):
+    command = [sys.executable, "-c", "import signal; print(signal.getsignal(signal.SIGCHLD) is signal.SIG_DFL)"]
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert (got := run(command, 30)).code == 0 and got.output == "True\n"
+        assert run([str(script(tmp_path, "sleep 60"))], 0.2).code is None
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert run(command, 30).output == "True\n"
