@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from typing import Annotated
 
@@ -47,6 +49,23 @@ def cutile(version: Annotated[bool, typer.Option("--version", callback=_version,
 
 def main() -> None:
     try:
-        app()
+        try:
+            app()
+        finally:
+            with contextlib.suppress(ValueError, AttributeError):  # closed by a script, or not there
+                sys.stdout.flush()
     except SettingError as e:
         sys.exit(str(e))
+    except OSError as e:
+        if e.filename is not None:
+            raise
+        _discard_output()
+        sys.exit(f"the output cannot be written: {e.strerror}")
+
+
+def _discard_output() -> None:
+    """What is left of the output goes nowhere: Python would try again when it ends, and fail again."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -60,3 +60,22 @@ def test_completion_of_shells():
     assert "complete " in subprocess.run(command, env=env, capture_output=True, text=True).stdout
     env |= {"_CUTILE_COMPLETE": "complete_bash", "COMP_WORDS": "cutile do", "COMP_CWORD": "1"}
     assert subprocess.run(command, env=env, capture_output=True, text=True).stdout.split() == ["doctor"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [["cache"], ["cache", "--json"], ["doctor", "--json"], ["ops", "sum"], ["settings"]])
+def test_output_that_cannot_be_written(words, unbuffered, tmp_path):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "cutile", *words], stdout=full, stderr=subprocess.PIPE, text=True,
+                              env={**os.environ, "PYTHONUNBUFFERED": unbuffered, "CUTILE_CACHE_DIR": str(tmp_path)},
+                              timeout=120)
+    assert (done.returncode, done.stderr) == (1, "the output cannot be written: No space left on device\n")
+
+
+@pytest.mark.parametrize("ends", ["sys.stdout.close()", "sys.stdout = None"])
+def test_a_script_may_leave_no_output(ends, tmp_path):
+    (tmp_path / "x.py").write_text(f"import sys\nprint('text')\n{ends}\n")
+    done = subprocess.run([sys.executable, "-m", "cutile", "run", str(tmp_path / "x.py")],
+                          capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout in ("text\n", "")
