@@ -22,6 +22,34 @@ static PyObject *mended(PyObject *mend, PyObject *const *operands, int n, PyObje
     return result;
 }
 
+/* Borrows the operands, computes their result, and tells what the body returned. A new reference. */
+static PyObject *result_of(const char *types, int n, Body *body, const void *state, PyObject *const *args,
+                           PyObject *out, Loop *l, int *told)
+{
+    PyObject *result = NULL;
+    l->arrays = 0;
+    for (char type[2] = {0, 0}; l->arrays < n; ) {
+        type[0] = types[l->arrays];
+        if (!loop_borrow(l, args[l->arrays], type, 0))
+            break;
+    }
+    if (l->arrays == n && loop_broadcast(l, NULL))
+        result = loop_result(l, out, types[n], body, state, told);
+    loop_release(l);
+    return result;
+}
+
+PyObject *elementwise_result(const char *name, const char *types, int n, Body *body, const void *state,
+                             PyObject *const *args, Py_ssize_t given)
+{
+    Loop l;
+    int told = 0;
+    if (given < n || given > n + 1)
+        return PyErr_Format(PyExc_TypeError, "%s() takes %d arrays, and an array for the result", name, n);
+    PyObject *result = result_of(types, n, body, state, args, given > n ? args[n] : Py_None, &l, &told);
+    return loop_full(&l, result);
+}
+
 /* form(operand, …, out=None, mend=None) -> result */
 static PyObject *call_form(PyObject *self, PyObject *const *args, Py_ssize_t given)
 {
@@ -33,16 +61,7 @@ static PyObject *call_form(PyObject *self, PyObject *const *args, Py_ssize_t giv
         return PyErr_Format(PyExc_TypeError, "%s() takes %d arrays, an array for the result, and a function that"
                             " mends it", form->name, n);
     Loop l;
-    PyObject *result = NULL;
-    l.arrays = 0;
-    for (char types[2] = {0, 0}; l.arrays < n; ) {
-        types[0] = form->types[l.arrays];
-        if (!loop_borrow(&l, args[l.arrays], types, 0))
-            break;
-    }
-    if (l.arrays == n && loop_broadcast(&l, NULL))
-        result = loop_result(&l, given > n ? args[n] : Py_None, form->types[n], compute, form, &doubts);
-    loop_release(&l);
+    PyObject *result = result_of(form->types, n, compute, form, args, given > n ? args[n] : Py_None, &l, &doubts);
     if (doubts && given == n + 2)
         result = mended(args[n + 1], args, n, result);
     return loop_full(&l, result);

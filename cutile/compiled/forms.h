@@ -45,6 +45,7 @@ typedef int Compute(void *const *at, Py_ssize_t n);
 
 enum { DOUBTFUL = 0x7FA00D0B }; /* the bits of a signalling NaN, which no operation results in */
 enum { OPERANDS = 3 }; /* of an elementwise form, at most */
+enum { ROOM = 4096 }; /* bytes of an array between the steps of a chain, at most */
 
 typedef struct {
     const char *name;  /* by which Python finds it */
@@ -54,12 +55,13 @@ typedef struct {
 
 /* Each ends with a NULL name. */
 extern const Elementwise FMA_FORMS[], ROUNDING_FORMS[], ENCODING_FORMS[], FUNCTION_FORMS[], EXTREME_FORMS[],
-    CHOICE_FORMS[];
+    CHOICE_FORMS[], STEP_FORMS[];
 
 int add_form(PyObject *forms, const char *name, PyMethodDef *method, const void *data);
 int add_elementwise(PyObject *forms, const Elementwise *table);
 int add_elements(PyObject *forms);
 int add_along(PyObject *forms);
+int add_chains(PyObject *module, int usable);
 
 INLINE uint32_t bits32(float x) { uint32_t u; memcpy(&u, &x, sizeof u); return u; }
 INLINE uint64_t bits64(double x) { uint64_t u; memcpy(&u, &x, sizeof u); return u; }

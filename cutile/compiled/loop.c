@@ -224,25 +224,34 @@ static void join_axes(Loop *l, const int *order)
 
 /* ---------------------------------------------------------------- packing */
 
-/* Moves `n` elements of `size` bytes between a packed piece and memory with a stride. */
+/* Moves `n` elements of `size` bytes between a packed piece and memory with a stride. Where it is constant, compilers
+   read whole vectors. */
+#define MOVE(type, stride)                                                                                            \
+    do {                                                                                                              \
+        if (in)                                                                                                       \
+            for (Py_ssize_t i = 0; i < n; i++)                                                                        \
+                memcpy(piece + i * (Py_ssize_t)sizeof(type), memory + i * (stride), sizeof(type));                    \
+        else                                                                                                          \
+            for (Py_ssize_t i = 0; i < n; i++)                                                                        \
+                memcpy(memory + i * (stride), piece + i * (Py_ssize_t)sizeof(type), sizeof(type));                    \
+    } while (0)
+
 static void move(char *piece, char *memory, Py_ssize_t stride, Py_ssize_t size, Py_ssize_t n, int in)
 {
-#define MOVE(type)                                                                                                    \
-    for (Py_ssize_t i = 0; i < n; i++)                                                                                \
-        memcpy(in ? piece + i * (Py_ssize_t)sizeof(type) : memory + i * stride,                                       \
-               in ? memory + i * stride : piece + i * (Py_ssize_t)sizeof(type), sizeof(type))
     if (stride == size)
         memcpy(in ? piece : memory, in ? memory : piece, (size_t)(n * size));
     else if (size == 8)
-        MOVE(uint64_t);
+        MOVE(uint64_t, stride);
+    else if (size == 4 && stride == 8)
+        MOVE(uint32_t, 8);
     else if (size == 4)
-        MOVE(uint32_t);
+        MOVE(uint32_t, stride);
     else if (size == 2)
-        MOVE(uint16_t);
+        MOVE(uint16_t, stride);
     else
-        MOVE(uint8_t);
-#undef MOVE
+        MOVE(uint8_t, stride);
 }
+#undef MOVE
 
 /* Moves the elements start … start+n-1, in the order of the loop, to the array's piece, or from there to memory. */
 static void move_piece(const Loop *l, Array *a, Py_ssize_t start, Py_ssize_t n, int in)

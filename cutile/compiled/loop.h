@@ -62,6 +62,11 @@ int loop_run(Loop *l, Py_ssize_t elements, Run *run, const void *state);
 void loop_in_order(Loop *l, int results, Body *body, const void *state);
 PyObject *loop_add_new(Loop *l, char type); /* a new array of the loop's shape */
 
+/* The result of an elementwise function on `n` arrays, in args[n] where that is given and has its shape. types: of the
+   arrays, then of the result */
+PyObject *elementwise_result(const char *name, const char *types, int n, Body *body, const void *state,
+                             PyObject *const *args, Py_ssize_t given);
+
 int start_loops(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* The module cutile.compiled._forms: a dict of the forms that this CPU can compute. */
+/* The module cutile.compiled._forms: a dict of the forms that this CPU can compute, and what makes chains of them. */
 
 #include "loop.h"
 
@@ -35,7 +35,7 @@ PyMODINIT_FUNC PyInit__forms(void)
 {
     PyObject *m = PyModule_Create(&module), *forms = PyDict_New();
     if (m == NULL || NEEDS_NO_GIL(m) < 0 || forms == NULL || !fill(forms)
-        || PyModule_AddObjectRef(m, "FORMS", forms) < 0)
+        || PyModule_AddObjectRef(m, "FORMS", forms) < 0 || !add_chains(m, CPU_IS_FAST))
         Py_CLEAR(m);
     Py_XDECREF(forms);
     return m;

@@ -20,6 +20,7 @@ from cutile.analysis.affine import AffineIndex
 from cutile.dtypes import float32, info
 from cutile.interp.codegen.batch_analysis import batch_facts, block_function
 from cutile.interp.codegen.batch_unit import Unit, rank_of, ranks_of
+from cutile.interp.codegen.chains import chained
 from cutile.interp.codegen.emit import (
     CTX,
     EmittedCode,
@@ -81,6 +82,7 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool, syntax: boo
     `views`: for each op of `view_finders`, its tiles as one view of memory; with None, the default, the op itself finds
     them. `syntax`: keep the functions' syntax.
     """
+    kernel = chained(kernel, check)
     facts = batch_facts(kernel, check)
     body = facts.body
     code = EmittedCode(kernel, check, step_limit, facts.streams(body), shared=True,

@@ -17,6 +17,7 @@ from cutile._support.structs import replace, structure
 from cutile.analysis.access import Access, accesses, tile_indices
 from cutile.analysis.affine import AffineIndex, BlockIndex
 from cutile.dtypes import float32, info, int32, tfloat32
+from cutile.interp.codegen.chains import takes_bits
 from cutile.interp.codegen.layout import ops_to_move
 from cutile.interp.exec import checking
 from cutile.ir.nodes import Bind, For, Kernel, Node, Op, Region, Return, Value, regions_of, results_of, uses_of
@@ -388,7 +389,7 @@ def _moved_to(load: Op, readers: Mapping[Value, list[Node]], params: frozenset[V
         for n in readers[v]:
             if not isinstance(n, Op) or n.operands.count(v) > 1:
                 return []
-            if n.op in MOVES and n.operands[0] is v:
+            if (n.op in MOVES or takes_bits(n)) and n.operands[0] is v:
                 todo.append(n.results[0])
             elif n.op in (memory.store, memory.scatter) and _of_short_floats(n, params) \
                     and n.operands[0].type.dtype is v.type.dtype:
