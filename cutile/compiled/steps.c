@@ -5,6 +5,10 @@
 
 #include "forms.h"
 
+#if defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Wtype-limits" /* macros for signed and unsigned types alike compare with 0 */
+#endif
+
 #define UNARY(name, from, to, result)                                                                                 \
     FAST static int name(void *const *at, Py_ssize_t n)                                                               \
     {                                                                                                                 \
