@@ -317,8 +317,8 @@ INLINE double first_nan64(double x, double y, double r)
     BINARY(equal_##name, type, uint8_t, x == y)                                                                       \
     BINARY(not_equal_##name, type, uint8_t, x != y)                                                                   \
     UNARY(isnan_##name, type, uint8_t, x != x)                                                                        \
-    UNARY(negative_##name, word, word, x ^ (word)(sign))                                                                \
-    UNARY(abs_##name, word, word, x & (word)~(word)(sign))                                                              \
+    UNARY(negative_##name, word, word, x ^ (word)(sign))                                                              \
+    UNARY(abs_##name, word, word, x & (word)~(word)(sign))                                                            \
     UNARY(sqrt_##name, type, type, root(x))                                                                           \
     UNARY(floor_##name, type, type, down(x))                                                                          \
     UNARY(ceil_##name, type, type, up(x))
