@@ -7,16 +7,17 @@ import pytest
 
 from cutile import compute
 from cutile.compute import CountingIterator, OpKind, PermutationIterator, ReverseIterator, host_scan
+from tests.compute.checks import forget_plans
 
 SIZES = [1, 2, 3, 15, 16, 17, 31, 32, 33, 100]
 
 
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch):
-    compute.clear_all_caches()
+    forget_plans()
     monkeypatch.setattr(host_scan, "TILE", 16)
     yield
-    compute.clear_all_caches()
+    forget_plans()
 
 
 def integers(n):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cutile import compute
 from cutile.compute import algorithm, histogram, joint, triples
 from cutile.compute.plans import Plan
-from tests.compute.checks import assemble_launches, at_levels
+from tests.compute.checks import assemble_launches, at_levels, forget_plans
 from tests.gpu.tileir.tool import needs_tool
 
 WHOLE, CELLS = histogram.WHOLE, joint.CELLS
@@ -25,9 +25,9 @@ def as_on_a_gpu(monkeypatch):
     monkeypatch.setattr(histogram, "MANY", WHOLE)
     monkeypatch.setattr(joint, "CELLS", 1 << 12)  # as many take long here
     monkeypatch.setattr(triples, "copies_for", lambda bins: 0)  # by pairs, also where there are few bins
-    compute.clear_all_caches()
+    forget_plans()
     yield monkeypatch
-    compute.clear_all_caches()
+    forget_plans()
 
 
 def counted_in(way, monkeypatch):
@@ -35,7 +35,7 @@ def counted_in(way, monkeypatch):
     most, few = WAYS[way]
     monkeypatch.setattr(joint, "most_equal", lambda bins: most)
     monkeypatch.setattr(joint, "FEW", few)
-    compute.clear_all_caches()
+    forget_plans()
 
 
 def check(samples, bins, lower=0, upper=None):
@@ -111,6 +111,7 @@ def test_cells(as_on_a_gpu):
 @pytest.mark.parametrize("bins", [16, 256, 1024, 4096])
 def test_the_way_is_that_of_the_samples(as_on_a_gpu, bins):
     """Of uniform samples pairs are counted, whether they are periodic or in order; of few values they are not."""
+    compute.clear_all_caches()  # to see kernels made
     as_on_a_gpu.setattr(joint, "CELLS", CELLS)
     ways = []
     looking = joint.looking

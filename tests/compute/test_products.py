@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cutile import compute
 from cutile.compute import algorithm, histogram, joint, products
 from cutile.compute.plans import Plan
-from tests.compute.checks import assemble_launches, at_levels, deep_but
+from tests.compute.checks import assemble_launches, at_levels, deep_but, forget_plans
 from tests.gpu.tileir.tool import needs_tool
 
 STEP, WHOLE = products.STEP, histogram.WHOLE
@@ -26,9 +26,9 @@ def products_only(monkeypatch):
     monkeypatch.setattr(joint, "most_equal", lambda bins: -1)
     monkeypatch.setattr(joint, "FEW", 1)
     monkeypatch.setattr(joint, "CELLS", 1 << 12)
-    compute.clear_all_caches()
+    forget_plans()
     yield
-    compute.clear_all_caches()
+    forget_plans()
 
 
 def check(samples, lower, bins, integer=np.int64):

@@ -10,6 +10,7 @@ from cutile import compute
 from cutile.compute import OpKind
 from cutile.compute.plans import Plan
 from cutile.compute.scan import HOST_TILE, TILE
+from tests.compute.checks import forget_plans
 
 SIZES = [1, 2, HOST_TILE - 1, HOST_TILE, HOST_TILE + 1, HOST_TILE ** 2 - 1, HOST_TILE ** 2 + 1, 5000, 70_001]
 
@@ -29,11 +30,11 @@ def launches(request, monkeypatch):
 
     launch_of_plan = Plan.launch
     monkeypatch.setattr(Plan, "launch", launch)
-    compute.clear_all_caches()
+    forget_plans()
     if request.param == "gpu":
         monkeypatch.setattr(Plan, "on_host", False)
     yield found
-    compute.clear_all_caches()
+    forget_plans()
 
 
 @pytest.mark.parametrize("n, blocks", [(TILE, [1]), (TILE + 1, [2, 2]), (TILE ** 2, [TILE, TILE]),

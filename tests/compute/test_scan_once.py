@@ -10,7 +10,7 @@ import pytest
 from cutile import compute
 from cutile.compute import OpKind, algorithm, scan_once
 from cutile.compute.plans import Plan
-from tests.compute.checks import assemble_launches, at_levels
+from tests.compute.checks import assemble_launches, at_levels, forget_plans
 from tests.gpu.tileir.tool import needs_tool
 
 TILE, GROUP = 32, 4
@@ -29,9 +29,9 @@ def kernels(monkeypatch):
     monkeypatch.setattr(Plan, "on_host", False)
     for name, value in (("MANY", 1), ("TILE", TILE), ("GROUP", GROUP)):
         monkeypatch.setattr(scan_once, name, value)
-    compute.clear_all_caches()
+    forget_plans()
     yield found
-    compute.clear_all_caches()
+    forget_plans()
 
 
 def numbers(n: int, dtype: type = np.int64) -> np.ndarray:

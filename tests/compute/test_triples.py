@@ -9,10 +9,9 @@ import itertools
 import numpy as np
 import pytest
 
-from cutile import compute
 from cutile.compute import algorithm, histogram, joint, triples
 from cutile.compute.plans import Plan
-from tests.compute.checks import assemble_launches, at_levels
+from tests.compute.checks import assemble_launches, at_levels, forget_plans
 from tests.compute.test_joint import check, kinds_of_samples
 from tests.gpu.tileir.tool import needs_tool
 
@@ -27,9 +26,9 @@ def as_on_a_gpu(monkeypatch):
     monkeypatch.setattr(triples, "MANY", WHOLE)
     monkeypatch.setattr(joint, "CELLS", 1 << 15)
     monkeypatch.setattr(triples, "most_equal", lambda bins, real=triples.most_equal: 1 << 30 if real(bins) >= 0 else -1)
-    compute.clear_all_caches()
+    forget_plans()
     yield monkeypatch
-    compute.clear_all_caches()
+    forget_plans()
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.float32, np.uint8])
@@ -64,7 +63,7 @@ def test_each_step_and_each_copy_counts(as_on_a_gpu):
     as_on_a_gpu.setattr(joint, "CELLS", 5 * triples.cells_of(20))
     for each in (1, 2, 7):
         as_on_a_gpu.setattr(triples, "EACH", each)
-        compute.clear_all_caches()
+        forget_plans()
         check(np.random.default_rng(7).integers(-1, 21, 3 * WHOLE).astype(np.int32), 20)
 
 
