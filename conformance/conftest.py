@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import os
 from collections.abc import Iterator
@@ -10,6 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from conformance.harness import absent, lambdas, report, watchdog
+from conformance.harness.many_tests import pytest_collection, pytest_runtest_protocol
+
+__all__ = ["pytest_collection", "pytest_runtest_protocol"]  # hooks
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,21 +42,6 @@ def pytest_sessionstart() -> None:
         raise pytest.UsageError(str(e)) from e
     if not impl.lambdas:
         lambdas.install()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
-    """Collecting tests makes objects that all stay: looking for garbage among them took half of the time. Kernels have
-    many objects, too: later the collector looks less often than Python's own threshold has it.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        return (yield)
-    finally:
-        gc.set_threshold(10_000, 10, 10)
-        if enabled:
-            gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

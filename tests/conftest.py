@@ -1,39 +1,21 @@
-"""Settings of all tests: a cache folder of their own for compiled code, no time limits for hypothesis, and when the
-collector of garbage looks.
-"""
+"""Settings of all tests: a cache folder of their own for compiled code, and no time limits for hypothesis."""
 
-import gc
-import os
-from collections.abc import Iterator
+import tempfile
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from conformance.harness.many_tests import pytest_collection, pytest_runtest_protocol
+
+__all__ = ["pytest_collection", "pytest_runtest_protocol"]  # hooks
 
 settings.register_profile("patient", settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]))
 settings.load_profile("patient")
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
-    """Collecting tests makes a million objects, which all stay: looking for garbage among them took two thirds of the
-    time. Kernels have many objects, too: later the collector looks less often than Python's own threshold has it.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        return (yield)
-    finally:
-        gc.set_threshold(10_000, 10, 10)
-        if enabled:
-            gc.enable()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def cache_of_the_tests(tmp_path_factory):
-    before = os.environ.get("CUTILE_CACHE_DIR")
-    os.environ["CUTILE_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
-    yield
-    if before is None:
-        del os.environ["CUTILE_CACHE_DIR"]
-    else:
-        os.environ["CUTILE_CACHE_DIR"] = before
+def pytest_configure(config: pytest.Config) -> None:
+    """The cache. A fixture would be looked up by each test."""
+    folder = tempfile.TemporaryDirectory(prefix="cutile-tests-")
+    patch = pytest.MonkeyPatch()
+    patch.setenv("CUTILE_CACHE_DIR", folder.name)
+    config.add_cleanup(lambda: (patch.undo(), folder.cleanup()))

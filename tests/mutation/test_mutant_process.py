@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 from types import SimpleNamespace
@@ -66,6 +67,7 @@ def mutant():
 
 
 def test_live_functions_get_the_mutated_code(mutant):
+    gc.unfreeze()  # functions are looked for among the objects that the collector visits
     collected = mutant_process.Collected(lambda c: None)
     collected.pytest_runtestloop(SimpleNamespace(items=[]))
 
