@@ -8,6 +8,7 @@ from operator import index
 from typing import Any
 
 from cutile._support.strides import row_major
+from cutile.compilation.fields import MAX_RANK, flag
 from cutile.dtypes import INFO, DType, bool_, float32, from_foreign, int32, int64
 from cutile.front.sizes import instead_of_dtype, is_name, split
 from cutile.runtime.annotations import PLAIN, ParameterSpec
@@ -72,14 +73,18 @@ class ArraySpec:
             raise ValueError(f"{len(self.strides)} strides for {len(self.shape)} axes")
         if not isinstance(divisible, int | Mapping):
             raise TypeError(f"divisible is an int or a dictionary of them, not {divisible!r:.100}")
-        for name in divisible if isinstance(divisible, Mapping) else ():
+        for name, n in divisible.items() if isinstance(divisible, Mapping) else (("_", divisible),):
+            if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+                raise ValueError(f"sizes are divisible by an int of 1 or more, not by {n!r:.100}")
             if name not in (*self.shape, *(self.strides or ()), "_"):
                 raise ValueError(f"divisible names {name!r:.40}, which is no open size of "
                                  f"{' '.join(map(str, self.shape))}")
         if any(isinstance(n, int) and n < 0 for n in self.shape):
             raise ValueError(f"sizes of an array are not negative, got {' '.join(map(str, self.shape))}; a name or _ "
                              f"leaves one open")
-        self.divisible, self.aligned = divisible, bool(aligned)
+        if len(self.shape) > MAX_RANK:
+            raise ValueError(f"an array has at most {MAX_RANK} axes, not {len(self.shape)}")
+        self.divisible, self.aligned = divisible, flag("aligned", aligned)
 
     def divisor(self, name: str) -> int:
         """Give what a named size is divisible by.
@@ -108,7 +113,7 @@ class ArraySpec:
 def _items(what: str, given: Any) -> tuple[int | str, ...]:
     if isinstance(given, str):
         given = split(given)
-    elif not isinstance(given, Sequence):
+    elif not isinstance(given, Sequence) or isinstance(given, bytes | bytearray):
         given = (given,)
     found: list[int | str] = []
     for item in given:
@@ -120,7 +125,7 @@ def _items(what: str, given: Any) -> tuple[int | str, ...]:
             found.append(item)
         else:
             try:
-                found.append(index(item))
+                found.append(index(None if isinstance(item, bool) else item))
             except TypeError:
                 raise TypeError(f"{what} of an array: {item!r:.100} is neither an int nor a name") from None
     return tuple(found)
@@ -137,6 +142,9 @@ class Sample:
 
     def __init__(self, shape: tuple[int, ...], dtype: DType, strides: tuple[int, ...] | None = None,
                  aligned: bool = True, open: Iterable[int] = ()):
+        if dtype.bitwidth < 8:
+            raise TypeError(f"arrays of {dtype.name} are packed, and no signature has a name for them; write uint8 in "
+                            f"the spec, and ct.unpack_from_bytes in the kernel")
         storage = INFO[dtype].storage
         self.dtype, self.shape, self.open = storage, shape, frozenset(open)
         steps = row_major(shape) if strides is None else strides

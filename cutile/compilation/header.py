@@ -28,6 +28,7 @@ from cutile.compilation.export import by_symbol
 from cutile.compilation.signature import KernelSignature
 from cutile.dtypes import DType, float32, float64, info, int32, int64, int_range, tfloat32, uint32
 from cutile.runtime.kernel import Kernel
+from cutile.runtime.launch import no_kernel
 
 _FLOATS = {float32: "float", tfloat32: "float", float64: "double"}
 _INDEX = {int32: "int32_t", uint32: "uint32_t", int64: "int64_t"}
@@ -74,6 +75,8 @@ def c_header(kernel: Kernel, signatures: Sequence[KernelSignature]) -> str:
     have one symbol.
     """
     kernel, signatures = of_function(kernel, signatures)
+    if not isinstance(kernel, Kernel):
+        raise TypeError(no_kernel(kernel, "first argument of c_header()"))
     entries = [_entry(kernel, symbol, s) for symbol, s in by_symbol(kernel, signatures).items()]
     _set_apart(entries)
     guard = f"CUTILE_{_identifier(kernel.__name__).upper()}_H"

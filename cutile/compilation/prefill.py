@@ -43,7 +43,7 @@ def prefill(kernel: Kernel, calls: Iterable[tuple], targets: Sequence[str], *, t
     if not isinstance(kernel, Kernel):
         raise TypeError(no_kernel(kernel, "first argument of prefill()"))
     wanted = _targets(targets)
-    classified = [kernel.classify(c) for c in calls]
+    classified = [kernel.classify(c) for c in _calls(calls)]
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         done = [pool.submit(contextvars.copy_context().run, fill, kernel, arguments, t)
                 for arguments in classified for t in wanted for fill in (_fill, _fill_variant)]
@@ -54,6 +54,14 @@ def prefill(kernel: Kernel, calls: Iterable[tuple], targets: Sequence[str], *, t
             raise
     for d in done:
         d.result()
+
+
+def _calls(given: Any) -> list[tuple]:
+    found = list(given) if isinstance(given, Iterable) and not hasattr(given, "shape") else [None]
+    if not all(isinstance(c, tuple | list) for c in found):
+        raise TypeError(f"calls is a list, with a tuple of the arguments of each launch: [(x, y, 128)], not "
+                        f"{given!r:.100}")
+    return list(map(tuple, found))
 
 
 def _targets(given: Any) -> list[Target]:

@@ -63,7 +63,7 @@ class KernelSignature:
     def __init__(self, parameters: Sequence[ParameterConstraint | bool | int | float | tuple],
                  calling_convention: CallingConvention, symbol: str | None = None):
         if not isinstance(calling_convention, CallingConvention):
-            raise TypeError(f"calling_convention must be a CallingConvention, not {calling_convention!r}")
+            raise TypeError(f"calling_convention must be a CallingConvention, not {calling_convention!r:.100}")
         if symbol is not None and not isinstance(symbol, str):
             raise TypeError(f"symbol must be a string or None, not {symbol!r}")
         normal = tuple(map(normalise, listed("the parameters of a KernelSignature", "constraints", parameters)))
@@ -130,7 +130,13 @@ class KernelSignature:
         """
         from cutile.compilation.derive import derive, of_function  # which signatures written by hand do without
 
-        kernel, (kernel_args,) = of_function(kernel, [tuple(kernel_args)])
+        if not isinstance(calling_convention, CallingConvention):
+            raise TypeError(f"calling_convention must be a CallingConvention, not {calling_convention!r:.100}")
+        given = listed("kernel_args", "arguments", kernel_args)
+        kernel, (kernel_args,) = of_function(kernel, [given])
+        if not hasattr(kernel, "classify"):
+            raise TypeError(f"the first argument of from_kernel_args() must be a kernel, not {kernel!r:.100}; a "
+                            f"function becomes one by @ct.kernel")
         signature = KernelSignature(derive(kernel, tuple(kernel_args), calling_convention), calling_convention, symbol)
         return signature if symbol is not None else signature.with_mangled_symbol(symbol_of(kernel.__name__))
 

@@ -118,3 +118,29 @@ def test_two_arguments_of_one_signature():
     a = ct.ArraySpec("M", ct.float32)
     with pytest.raises(ValueError, match="two signatures have the symbol"):
         export_kernel(scaled, [(a, a, 1, 16), (a, a, 2, 16)], io.BytesIO(), gpu_code="sm_90", output_format="cubin")
+
+
+@pytest.mark.parametrize(("options", "error", "says"), [
+    ({"divisible": 0}, ValueError, "by an int of 1 or more, not by 0"),
+    ({"divisible": -1}, ValueError, "by an int of 1 or more, not by -1"),
+    ({"divisible": True}, ValueError, "by an int of 1 or more, not by True"),
+    ({"divisible": {"N": 0}}, ValueError, "by an int of 1 or more, not by 0"),
+    ({"divisible": {"N": 1.5}}, ValueError, "by an int of 1 or more, not by 1.5"),
+    ({"aligned": "no"}, TypeError, "aligned is True or False, not 'no'"),
+    ({"aligned": None}, TypeError, "aligned is True or False, not None"),
+    ({"shape": b"N"}, TypeError, "b'N' is neither an int nor a name"),
+    ({"shape": (True,)}, TypeError, "True is neither an int nor a name"),
+    ({"shape": "N " * 65}, ValueError, "at most 64 axes, not 65")], ids=repr)
+def test_what_nothing_can_be_promised_of(options, error, says):
+    with pytest.raises(error, match=says):
+        ct.ArraySpec(**{"shape": "N", "dtype": ct.float32, **options})
+
+
+def test_packed_arrays_have_no_signature():
+    @ct.kernel
+    def k(x):
+        pass
+
+    with pytest.raises(TypeError, match="float4_e2m1fn are packed.*write uint8"):
+        KernelSignature.from_kernel_args(k, (ct.ArraySpec("N", ct.float4_e2m1fn),),
+                                         CallingConvention.cutile_python_v2())

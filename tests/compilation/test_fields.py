@@ -7,6 +7,8 @@ import pytest
 
 import cutile as ct
 from cutile.compilation import KernelSignature, ListConstraint, ScalarConstraint, TupleConstraint, mangle_kernel_name
+from cutile.compilation.header import c_header
+from cutile.compilation.prefill import prefill
 from tests.compilation.test_mangling import V1, V2, array
 
 PER_AXIS = ("stride_lower_bound_incl", "stride_constant", "shape_constant", "stride_divisible_by", "shape_divisible_by")
@@ -96,3 +98,32 @@ def test_names_and_signatures():
     for other in (None, 5, [], KernelSignature):
         with pytest.raises(TypeError, match="is a KernelSignature, not"):
             mangle_kernel_name("k", other)
+
+
+@ct.kernel
+def copy(x, y):
+    ct.store(y, 0, ct.load(x, 0, 8))
+
+
+X = np.zeros(8, np.float32)
+
+
+def test_signatures_of_samples_name_what_is_wrong():
+    for bad in (None, "t1", 5):
+        with pytest.raises(TypeError, match="calling_convention must be a CallingConvention"):
+            KernelSignature.from_kernel_args(copy, (X, X), bad)
+    for bad, says in ((None, "must be a kernel, got NoneType"), ("k", "must be a kernel, got str"),
+                      (lambda x: x, "is a plain function, not a kernel")):
+        with pytest.raises(TypeError, match="from_kernel_args.* must be a kernel, not .*; a function becomes one by"):
+            KernelSignature.from_kernel_args(bad, (X, X), V2)
+        with pytest.raises(TypeError, match=says):
+            c_header(bad, [KernelSignature([array(ct.float32, 1)] * 2, V1)])
+    for bad in (None, 5, "ab", {"x": X}):
+        with pytest.raises(TypeError, match="kernel_args: a sequence of arguments is needed"):
+            KernelSignature.from_kernel_args(copy, bad, V2)
+
+
+@pytest.mark.parametrize("calls", [None, 5, (X, X), [X], [5], X], ids=["None", "int", "tuple", "list", "5", "array"])
+def test_calls_to_prefill_are_tuples(calls):
+    with pytest.raises(TypeError, match=r"calls is a list, with a tuple .*: \[\(x, y, 128\)\], not"):
+        prefill(copy, calls, ["sm_90"])
