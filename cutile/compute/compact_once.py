@@ -9,10 +9,6 @@ is read after it, and no order of memory is to be kept.
 A block keeps the items of its tile while it waits. Where a thread has no registers for them and all that it takes to
 store them, it forgets them, and reads them again by parts of the tile, from a cache: but not where operators capture
 arrays, which they may update, since such operators see each item once.
-
-Stores to one array are done one after the other, for which the threads of a block wait for each other. An output is
-passed once for each item of a lane, so lanes store their first, second, … items to arrays of which the compiler knows
-no order: they are never the same item.
 """
 
 from typing import Any, NamedTuple
@@ -40,7 +36,8 @@ class Way(NamedTuple):
 
 
 KEPT = Way(4096, 1, 4, None)  # with few blocks of a multiprocessor, so that a thread has registers for its items
-WAYS = {(1, 64): KEPT, (2, 64): Way(4096, 4, 3, 8), (2, 32): Way(8192, 8, 3, 8)}  # by flags, and bits of an item
+WAYS = {  # by flags, and bits of an item
+    (1, 64): KEPT, (1, 32): Way(8192, 1, 4, 8), (2, 64): Way(4096, 4, 3, 8), (2, 32): Way(8192, 4, 4, 8)}
 GROUP = 32  # tiles of a group, and groups of a chunk
 COUNT = 25  # bits of a word that count a flag: a chunk has no more than 2^23 items
 TILES = 2 * COUNT  # the bits of a word from this one on count tiles
@@ -124,7 +121,7 @@ def _put(split, source, targets, place, values, flags, before, width):
         split.put_lanes(source, targets, place, values, flags, before, width)
     else:
         ranks = tuple(ranked(flags[k], before[k].dtype) + before[k] for k in ct.static_iter(range(len(flags))))
-        split.put(source, tuple(t[0] for t in ct.static_iter(targets)), place, values, flags, ranks)
+        split.put(source, targets, place, values, flags, ranks)
 
 
 def _bits(work: Work) -> list[int]:
@@ -156,12 +153,10 @@ def compact_once(work: Work) -> None:
     plan.launch(many // CLEARED, clear_words, words, CLEARED)
     asked = max(4 * GROUP, 1 << (2 * GROUP + chunks - 1).bit_length())
     width = lanes_width(work)
-    source, outs = work.annotations()
-    many_outs = tuple[tuple(tuple[(out,) * width] for out in outs.__args__)]
-    kernel = kernels_for(("once", way, *work.key), _compacted_once, work.split, source, many_outs, work.counter,
+    kernel = kernels_for(("once", way, *work.key), _compacted_once, work.split, *work.annotations(width), work.counter,
                          work.wide, way)
-    items, outputs = work.states()
-    for blocks, whole in ((n // way.size, True), (tiles - n // way.size, False)):  # masks cost time
-        plan.launch(blocks, kernel, items, tuple((out,) * width for out in outputs),
+    full = n // way.size
+    for blocks, whole in ((full, True), (tiles - full, False)):  # masks cost time, and sizes that 16 does not divide
+        plan.launch(blocks, kernel, *work.states(full * way.size if whole else n, width),
                     work.counter.state(work.split.counts), words, first_group, first_chunk, tiles, n, way.size, whole,
                     way.parts, width, asked)

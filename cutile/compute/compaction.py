@@ -144,12 +144,11 @@ def _moved(split: Split, source: Any, target: Any, counter: IteratorBase, wide: 
                 prefix, here = prefix + (word >> BITS), here + (word & ct.static_eval((1 << BITS) - 1),)
             before = before + (prefix,)
         if width > 1:
-            outs = tuple(tuple(out[k] for _ in ct.static_iter(range(width))) for k in ct.static_iter(range(len(out))))
             if ct.static_eval(split.sparse):
-                split.put_lanes(items, outs, place, values, flags, before, width)
+                split.put_lanes(items, out, place, values, flags, before, width)
                 return
             if here[0] <= ct.static_eval(size // 2):
-                split.put_lanes(items, outs, place, values, flags, before, width)
+                split.put_lanes(items, out, place, values, flags, before, width)
                 return
         ranks = tuple(ranked(flags[k], n.dtype) + before[k] for k in ct.static_iter(range(many)))
         split.put(items, out, place, values, flags, ranks)
@@ -223,9 +222,9 @@ def _counting(work: Work) -> Any:
     return kernels_for(("count", *work.key), _counted, work.split, work.annotations()[0], work.wide)
 
 
-def _moving(work: Work, every: int) -> Any:
-    return kernels_for(("move", *work.key, every), _moved, work.split, *work.annotations(), work.counter, work.wide,
-                       every)
+def _moving(work: Work, every: int, width: int) -> Any:
+    return kernels_for(("move", *work.key, every, width), _moved, work.split, *work.annotations(width), work.counter,
+                       work.wide, every)
 
 
 def _with_two_launches(work: Work) -> None:
@@ -234,8 +233,8 @@ def _with_two_launches(work: Work) -> None:
     every = 1 << (max(MANY // SMALL, tiles) - 1).bit_length()  # one number, and so one kernel, for all numbers of items
     counts, within = (tuple(plan.array(k, ct.int32) for _ in range(many)) for k in (tiles, 1))
     plan.launch(tiles, _counting(work), work.states()[0], counts, within, 0, n, SMALL, 1, whole)
-    plan.launch(tiles, _moving(work, every), *work.states(), counts, within, work.counter.state(many), 0, n, SMALL, 1,
-                whole, 1)
+    plan.launch(tiles, _moving(work, every, 1), *work.states(), counts, within, work.counter.state(many), 0, n, SMALL,
+                1, whole, 1)
 
 
 def _with_three_launches(work: Work) -> None:
@@ -248,7 +247,9 @@ def _with_three_launches(work: Work) -> None:
     dtype = ct.int64 if plan.on_host or work.wide else ct.int32
 
     def parts(whole: int, every: int) -> Iterator[tuple[int, int, bool]]:
-        """How many blocks begin where: those whose items are all there, since masks cost time, and the others."""
+        """How many blocks begin where: those whose items are all there, since masks cost time, and so do arrays of
+        sizes that 16 does not divide; and the others.
+        """
         yield whole, 0, True
         yield every - whole, whole, False
 
@@ -257,15 +258,17 @@ def _with_three_launches(work: Work) -> None:
     sums = tuple(plan.array(1, dtype) for _ in range(many))
     kernel = _counting(work)
     for blocks, begin, whole in parts(full // group, -(-tiles // group)):
-        plan.launch(blocks, kernel, work.states()[0], counts, within, begin, n, tile, group, whole)
+        items, _ = work.states(full // group * group * tile if whole else n)
+        plan.launch(blocks, kernel, items, counts, within, begin, n, tile, group, whole)
     kernel = kernels_for(("add up", many, work.counter.kind, work.wide), _added_up, many, work.counter, work.wide)
     plan.launch(1, kernel, counts, sums, work.counter.state(many), COUNTS)
     if plan.on_host:
         room = Room(plan, work.outs, n)
         plan.call(_check_room(room, n, many), *sums, *room.states)
-    kernel = _moving(work, 0)
+    kernel = _moving(work, 0, width)
     for blocks, begin, whole in parts(full, tiles):
-        plan.launch(blocks, kernel, *work.states(), counts, within, (), begin, n, tile, group, whole, width)
+        states = work.states(full * tile if whole else n, width)
+        plan.launch(blocks, kernel, *states, counts, within, (), begin, n, tile, group, whole, width)
 
 
 def _check_room(room: Room, n: int, many: int) -> Callable:

@@ -19,6 +19,7 @@ from cutile.compute.iterators.memory import ARRAYS
 from cutile.compute.lanes import columns, joined
 from cutile.compute.operators import OpKind, operator
 from cutile.compute.pairs import Bits, Items, SortOrder, bits_order, temporary
+from cutile.compute.parts import parts_of
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 from cutile.compute.scan import Scan
@@ -75,14 +76,14 @@ def _counting(source: Items, digits: _Digits, wide: bool) -> Any:
     reader = source.keys.reader()
 
     @ct.kernel
-    def count_digits(keys: source.keys.annotation(wide), counts: ARRAYS[wide], n: position(wide), shift: int, mask: int,
-                     size: ct.Constant[int], whole: ct.Constant[bool]):
-        place = Place(ct.bid(0), size, n, whole)
+    def count_digits(keys: source.keys.annotation(wide), counts: ARRAYS[wide], first: int, tiles: int,
+                     n: position(wide), shift: int, mask: int, size: ct.Constant[int], whole: ct.Constant[bool]):
+        place = Place(ct.bid(0) + first, size, n, whole)
         found = columns(Number(ct.int32), digits.of(reader.tile(keys, place), shift, mask), LANE)
         _, counted = digits.counted(found, _there(place))
         total = tuple(ct.sum(number) for number in ct.static_iter(counted))
         digit = ct.arange(16, dtype=ct.int32)
-        ct.scatter(counts, ct.astype(digit, n.dtype) * ct.num_blocks(0) + place.i,
+        ct.scatter(counts, ct.astype(digit, n.dtype) * tiles + place.i,
                    ct.astype(_field(total, digit), n.dtype))
 
     return count_digits
@@ -95,15 +96,16 @@ def _moving(source: Items, target: Items, digits: _Digits, wide: bool) -> Any:
 
     @ct.kernel
     def move_items(state: source.annotation(wide), target_state: target.annotation(wide), counts: ARRAYS[wide],
-                   n: position(wide), shift: int, mask: int, size: ct.Constant[int], whole: ct.Constant[bool]):
-        place = Place(ct.bid(0), size, n, whole)
+                   first: int, tiles: int, n: position(wide), shift: int, mask: int, size: ct.Constant[int],
+                   whole: ct.Constant[bool]):
+        place = Place(ct.bid(0) + first, size, n, whole)
         items = tuple(types[k].cast(readers[k].tile(state[k], place)) for k in ct.static_iter(range(len(types))))
         found = columns(Number(ct.int32), digits.of(items[0], shift, mask), LANE)
         ranks, counted = digits.counted(found, _there(place))
         before = tuple(ct.cumsum(number, axis=0) - number for number in ct.static_iter(counted))
         at = ()
         for k in ct.static_iter(range(LANE)):
-            begin = ct.gather(counts, ct.astype(found[k], n.dtype) * ct.num_blocks(0) + place.i)
+            begin = ct.gather(counts, ct.astype(found[k], n.dtype) * tiles + place.i)
             at = at + (begin + ct.astype(_field(before, found[k]) + ranks[k], n.dtype),)
         at = joined(at)
         for k in ct.static_iter(range(len(types))):
@@ -125,17 +127,19 @@ def by_digits(plan: Plan, n: int, source: Items, target: Items, order: SortOrder
     counts = plan.values(16 * tiles, Number(ct.int64 if wide else ct.int32))
     other = source if double else temporary(plan, n if len(shifts) > 1 else 0, target)
     digits, zero = _Digits(bits), Initial(counts.value_type, (0,))
-    here = source
+    here, parts = source, tuple(parts_of(plan, n, TILE))
     for turn, (shift, mask) in enumerate(shifts):
         there = target if (turn if double else len(shifts) - 1 - turn) % 2 == 0 else other
         count = kernels_for(("radix count", here.kind[0], bits, wide), _counting, here, digits, wide)
         move = kernels_for(("radix move", here.kind, there.kind, bits, wide), _moving, here, there, digits, wide)
-        plan.launch(tiles, count, here.state(n)[0], counts.state(None), n, shift, mask, TILE,
-                    n % TILE == 0)
+        for part in parts:
+            plan.launch(part.blocks, count, here.state(part.items)[0], counts.state(None), part.first, tiles, n, shift,
+                        mask, TILE, part.whole)
         if tiles:
             Scan((False,)).plan(plan, counts, counts, operator(OpKind.PLUS), zero, 16 * tiles)
-        plan.launch(tiles, move, here.state(n), there.state(n), counts.state(None), n, shift, mask, TILE,
-                    n % TILE == 0)
+        for part in parts:
+            plan.launch(part.blocks, move, here.state(part.items), there.state(n), counts.state(None), part.first,
+                        tiles, n, shift, mask, TILE, part.whole)
         here = there
 
 

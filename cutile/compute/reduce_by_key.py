@@ -92,8 +92,8 @@ class _Ends(IteratorBase):
         return _AtEnds(keys.reader(), self._begins, *(out.writer() for out in outs), self.value_type.parts[0])
 
     def state(self, n: int | None) -> Any:
-        keys, *outs = self.children
-        return keys.state(n), *(out.state(None) for out in outs)
+        keys, *outs = self.children  # the key after the last one is read, too
+        return keys.state(None), *(out.state(None) for out in outs)
 
     def size(self) -> int | None:
         return None

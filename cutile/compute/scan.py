@@ -16,6 +16,7 @@ from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operator_errors import check_stored
 from cutile.compute.operators import Operator
 from cutile.compute.overlaps import check_in_place
+from cutile.compute.parts import parts_of
 from cutile.compute.places import check_items
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
@@ -33,9 +34,9 @@ def _sums(items: IteratorBase, sums: IteratorBase, combine: Combined, wide: bool
     reader, writer, t = items.reader(), sums.writer(), combine.type
 
     @ct.kernel
-    def sum_tiles(source: items.annotation(wide), target: sums.annotation(wide), n: position(wide),
+    def sum_tiles(source: items.annotation(wide), target: sums.annotation(wide), first: int, n: position(wide),
                   size: ct.Constant[int], whole: ct.Constant[bool]):
-        i = ct.bid(0)
+        i = ct.bid(0) + first
         result = combine.in_order(t.cast(reader.tile(source, Place(i, size, n, whole))))
         if on_host:
             put_item(writer, target, i, n, t, result)
@@ -58,8 +59,8 @@ def _scanned(items: IteratorBase, out: IteratorBase, sums: IteratorBase | None, 
     @ct.kernel
     def scan_tiles(source: items.annotation(wide), target: out.annotation(wide),
                    before: tuple[()] if alone else sums.annotation(wide), initial: given if begins else tuple[()],
-                   n: position(wide), size: ct.Constant[int], whole: ct.Constant[bool]):
-        i = ct.bid(0)
+                   first: int, n: position(wide), size: ct.Constant[int], whole: ct.Constant[bool]):
+        i = ct.bid(0) + first
         place = Place(i, size, n, whole)
         scanned = combine.scanned(t.cast(reader.tile(source, place)))
         if many:
@@ -130,15 +131,18 @@ def _scan(plan: Plan, items: IteratorBase, out: IteratorBase, levels: list, size
     key = items.kind, op.key, combine.type, wide
     if sums is not None:
         kernel = kernels_for(("scan sums", *key, plan.on_host), _sums, items, sums, combine, wide, plan.on_host)
-        plan.launch(sizes[1], kernel, items.state(n), sums.state(None), n, size, n % size == 0)
+        for part in parts_of(plan, n, size):
+            plan.launch(part.blocks, kernel, items.state(part.items), sums.state(None), part.first, n, size, part.whole)
     many = 1 << (sizes[1] - 1).bit_length() if len(sizes) == 2 and not plan.on_host else 0
     if sums is not None and not many:
         _scan(plan, sums, sums, levels[1:], sizes[1:], op, combine, begin, begin is None, size)
     key = "scan", *key, out.kind, sums is None, None if begin is None else begin.kind, inclusive, many
     kernel = kernels_for(key, _scanned, items, out, sums, combine, begin and begin.reader(),
                          begin and begin.annotation(wide), inclusive, wide, many)
-    plan.launch(-(-n // size), kernel, items.state(n), out.state(n), () if sums is None else sums.state(None),
-                () if begin is None else begin.state, n, size, n % size == 0)
+    for part in parts_of(plan, n, size):
+        plan.launch(part.blocks, kernel, items.state(part.items), out.state(part.items),
+                    () if sums is None else sums.state(None), () if begin is None else begin.state, part.first, n, size,
+                    part.whole)
 
 
 def make_inclusive_scan(d_in: Any, d_out: Any, op: Any, init_value: Any = None, compute_capability: Any = None) -> Scan:

@@ -15,6 +15,7 @@ from cutile.compute.blocks import Combined, put_one
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ARRAYS
 from cutile.compute.operators import Operator
+from cutile.compute.parts import parts_of
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 from cutile.compute.value_types import ValueType
@@ -154,5 +155,6 @@ def scan_once(plan: Plan, items: IteratorBase, out: IteratorBase, op: Operator, 
     kernel = kernels_for(key, _scanned_once, items, out, tables.tiles, combine, begin and begin.reader(),
                          begin and begin.annotation(wide), inclusive, wide)
     states = *(x.state(None) for x in tables[:3]), *tables[3:]
-    plan.launch(tiles, kernel, items.state(n), out.state(n), states, () if begin is None else begin.state, n, TILE,
-                n % TILE == 0)
+    for part in parts_of(plan, n, TILE):  # blocks go on where those of the launch before ended
+        plan.launch(part.blocks, kernel, items.state(part.items), out.state(part.items), states,
+                    () if begin is None else begin.state, n, TILE, part.whole)

@@ -44,7 +44,7 @@ class Front(Split):
     def put(self, source, target, place, items, flags, ranks):
         values = self.stored(source, place, items)
         for k in ct.static_iter(range(len(self.writers))):
-            self.writers[k].put_at(target[k], ranks[0] - 1, values[k], flags[0])
+            self.writers[k].put_at(target[k][0], ranks[0] - 1, values[k], flags[0])
 
     def put_lanes(self, source, target, place, items, flags, before, width):
         values, marks = self.stored(source, place, items), marked(flags[0], width)
@@ -126,12 +126,21 @@ class Work(NamedTuple):
     n: int
     wide: bool
 
-    def annotations(self) -> tuple[Any, Any]:
-        return tuple(tuple[tuple(it.annotation(self.wide) for it in group)] for group in (self.sources,
-                                                                                         self.outs.values()))
+    def annotations(self, stores: int = 1) -> tuple[Any, Any]:
+        """Of the sources, and of the outputs, each of which is passed as often as `stores` says: see `states`."""
+        sources, outs = ([it.annotation(self.wide) for it in group] for group in (self.sources, self.outs.values()))
+        return tuple[tuple(sources)], tuple[tuple(tuple[(out,) * stores] for out in outs)]
 
-    def states(self) -> tuple[tuple, tuple]:
-        return tuple(it.state(self.n) for it in self.sources), tuple(it.state(None) for it in self.outs.values())
+    def states(self, n: int | None = None, stores: int = 1) -> tuple[tuple, tuple]:
+        """Of the first n items of the sources, of all without it; and of the outputs.
+
+        Stores to one array are done one after the other, for which the threads of a block wait for each other. Lanes
+        store their first, second, … items, which are never the same, to arrays of which the compiler knows no order:
+        each output is passed once for each of these `stores`.
+        """
+        n = self.n if n is None else n
+        return (tuple(it.state(n) for it in self.sources),
+                tuple((it.state(None),) * stores for it in self.outs.values()))
 
 
 def lanes_width(work: Work) -> int:

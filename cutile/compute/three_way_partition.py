@@ -40,11 +40,11 @@ class _Parted(Split):
 
     def put(self, source, target, place, items, flags, ranks):
         first, second = flags
-        self.writers[0].put_at(target[0], ranks[0] - 1, items, first)
-        self.writers[1].put_at(target[1], ranks[1] - 1, items, second)
+        self.writers[0].put_at(target[0][0], ranks[0] - 1, items, first)
+        self.writers[1].put_at(target[1][0], ranks[1] - 1, items, second)
         rest, there = ~(first | second), place.mask()
         position = place.index() - ranks[0] - ranks[1]
-        self.writers[2].put_at(target[2], position, items, rest if there is None else there & rest)
+        self.writers[2].put_at(target[2][0], position, items, rest if there is None else there & rest)
 
     def put_lanes(self, source, target, place, items, flags, before, width):
         rest, there = ~(flags[0] | flags[1]), place.mask()

@@ -139,7 +139,7 @@ class _Top(Split):
         equal = flags[1] & (ct.astype(ranks[1], ct.int64) <= ct.load(left, (0,), (1,)))
         behind = ct.astype(ct.load(above, (0,), (1,)), ranks[1].dtype) + ranks[1]
         for j in ct.static_iter(range(len(items))):
-            self.writers[j].put_at(target[j], ct.where(flags[0], ranks[0], behind) - 1, self.types[j].cast(items[j]),
+            self.writers[j].put_at(target[j][0], ct.where(flags[0], ranks[0], behind) - 1, self.types[j].cast(items[j]),
                                     flags[0] | equal)
 
 

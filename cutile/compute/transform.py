@@ -9,6 +9,7 @@ from cutile.compute.algorithm import Algorithm, is_wide, kernels_for, position
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operators import Operator
 from cutile.compute.overlaps import check_in_place
+from cutile.compute.parts import Part, parts_of
 from cutile.compute.places import check_items
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
@@ -66,11 +67,16 @@ class _Transform(Algorithm):
         wide = is_wide(n, *inputs, out)
         kernel = kernels_for(("transform", *(i.kind for i in inputs), out.kind, f.key, wide), _kernel, tuple(inputs),
                              out, f, wide)
-        states = tuple(i.state(n) for i in inputs), out.state(n)
-        whole_tiles = HOST_TILES if plan.on_host else ()
-        last = TILE if plan.on_host else TILES.get(min(_longest(inputs, out), 8), TILE)
-        for blocks, first, size, whole in _parts(n, whole_tiles, last):
-            plan.launch(blocks, kernel, *states, n, first, size, whole, first == 0)
+        longest = _longest(inputs, out)
+        size = TILES.get(min(longest, 8), TILE)
+        if plan.on_host:
+            parts = _host_parts(n)
+        else:
+            found = parts_of(plan, n, size) if longest == 1 else [Part(-(-n // size), 0, n % size == 0, n)]
+            parts = ((size, part) for part in found)
+        for size, part in parts:
+            plan.launch(part.blocks, kernel, tuple(i.state(part.items) for i in inputs), out.state(part.items), n,
+                        part.first, size, part.whole, part.first == 0)
 
 
 def _longest(inputs: Sequence[IteratorBase], out: IteratorBase) -> int:
@@ -78,18 +84,17 @@ def _longest(inputs: Sequence[IteratorBase], out: IteratorBase) -> int:
     return max(storage(it.value_type).itemsize for it in (*inputs, out))
 
 
-def _parts(n: int, sizes: tuple[int, ...], last: int) -> Iterator[tuple[int, int, int, bool]]:
-    """How n items are cut: numbers of tiles, the number of the first one, their size, and whether all items are there.
-    `sizes`: of tiles that are whole, each a multiple of the next; masks cost time in host memory. `last`: of others.
+def _host_parts(n: int) -> Iterator[tuple[int, Part]]:
+    """How n items are cut in host memory, where masks cost time: sizes of tiles, and these. All tiles but the last one
+    are whole.
     """
     done = 0
-    for size in sizes:
+    for size in HOST_TILES:
         if n - done >= size:
-            yield (n - done) // size, done // size, size, True
+            yield size, Part((n - done) // size, done // size, True, n)
             done = n - n % size
     if n > done:
-        size = next((s for s in sizes[::-1] if s >= n - done), last)
-        yield -(-(n - done) // size), done // size, size, n % size == 0
+        yield TILE, Part(1, done // TILE, False, n)
 
 
 class UnaryTransform(_Transform):

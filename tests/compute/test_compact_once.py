@@ -110,8 +110,8 @@ def slowly(v):
 
 @pytest.mark.parametrize("dtype, many, op, once", [
     (np.int64, 300, positive, True), (np.float64, 300, positive, True), (np.int64, 301, positive, False),
-    (np.int32, 300, positive, False), (np.int64, 300, slowly, False)])
-def test_many_long_items_take_one_launch(dtype, many, op, once, kernels, monkeypatch):
+    (np.int32, 300, positive, True), (np.int16, 300, positive, False), (np.int64, 300, slowly, False)])
+def test_many_items_take_one_launch(dtype, many, op, once, kernels, monkeypatch):
     monkeypatch.setattr(compact_once, "MANY", many)
     x, out, count = np.arange(300).astype(dtype), np.zeros(300, dtype), np.zeros(1, np.int64)
     compute.select(x, out, count, op, 300)
