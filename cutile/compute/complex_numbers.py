@@ -1,12 +1,13 @@
 """Complex numbers as items: structs of two floats with the arithmetic of complex numbers, which is tile code [OPR-4].
 
 They lie in memory as NumPy's do. An operator reads `z.real` and `z.imag`, and computes with + - * / == and != on two of
-them, or on one and a real number.
+them, or on one and a real number, with `abs(z)`, `z.conjugate()`, and `z ** n` for integers n that are constants.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,23 @@ class ComplexValue(StructValue):
     def __neg__(self):
         return made(self, -self.real, -self.imag)
 
+    def __pos__(self):
+        return self
+
+    def __abs__(self):
+        """As math.hypot: without overflow where the result is finite, and infinite if a part is, even beside a NaN."""
+        return math.hypot(self.real, self.imag)
+
+    def __pow__(self, n):
+        """Products, as Python computes powers by integers up to 100; by a negative one, 1 divided by them."""
+        ct.static_assert(_is_exponent(n), "complex numbers have powers by integers from -100 to 100, by constants; "
+                                          "compute others with z.real and z.imag")
+        if ct.static_eval(n == 0):
+            return made(self, 1, 0)
+        if ct.static_eval(n < 0):
+            return 1 / _power(self, -n)
+        return _power(self, n)
+
     def __eq__(self, other):
         z = as_complex(self, other)
         return (self.real == z.real) & (self.imag == z.imag)
@@ -67,6 +85,18 @@ class ComplexValue(StructValue):
 
     def conjugate(self):
         return made(self, self.real, -self.imag)
+
+
+def _is_exponent(n: Any) -> bool:
+    return type(n) is int and -100 <= n <= 100
+
+
+def _power(z, n):
+    """z to the power of a positive constant, squared for each bit but the first."""
+    if ct.static_eval(n == 1):
+        return z
+    half = _power(z, ct.static_eval(n // 2))
+    return half * half if ct.static_eval(n % 2 == 0) else half * half * z
 
 
 def made(like, real, imag):

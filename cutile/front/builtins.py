@@ -58,6 +58,12 @@ def _one_argument(op: OpDef) -> Callable[..., Term]:
     return apply
 
 
+def absolute(c: Context, *args: Term) -> Term:
+    """abs(x): by the method of its class, if it has one."""
+    check_count("abs", args, 1)
+    return special_methods.unary(c, "abs", args[0], lambda: _one_argument(arithmetic.abs)(c, *args))
+
+
 def _bool(c: Context, *args: Term) -> Term:
     check_count("bool", args, 0, 1)
     if not args:
@@ -227,7 +233,7 @@ def _handlers() -> dict[int, tuple[Any, Callable[..., Term]]]:
         **{f: _operator(n) for f, n in binary.items()},
         **{f: _unary_operator(n) for f, n in unary.items()},
         o.is_: _is(True), o.is_not: _is(False), o.getitem: _getitem,
-        len: _len, abs: _one_argument(arithmetic.abs), divmod: _two_arguments(arithmetic.divmod, "divmod"),
+        len: _len, abs: absolute, divmod: _two_arguments(arithmetic.divmod, "divmod"),
         min: _two_arguments(arithmetic.minimum, "min"), max: _two_arguments(arithmetic.maximum, "max"),
         bool: _bool, int: _int, float: _float, str: _str, repr: _repr, tuple: _tuple, slice: _slice, range: _range,
         getattr: _getattr, breakpoint: _debugger("breakpoint"),

@@ -19,6 +19,7 @@ import numpy as np
 from cutile.dtypes import float32, float64, info, int64
 from cutile.errors import TileTypeError
 from cutile.front import conditions, element_math, functions, op_calls, operators
+from cutile.front.builtins import absolute
 from cutile.front.context import Context
 from cutile.front.op_calls import check_count
 from cutile.ir.terms import Const, Term, Tuple, describe, is_poisoned, is_scalar
@@ -181,7 +182,8 @@ def _tables() -> tuple[dict[str, Handler], dict[str, Handler], dict[str, Handler
     of_numpy |= {n: _operator(kind) for kind, names in _OPERATORS.items() for n in names.split()}
     of_numpy |= {"negative": _negation(ast.USub), "positive": _negation(ast.UAdd), "logical_not": _negation(ast.Not),
                  "invert": _negation(ast.Invert), "bitwise_not": _negation(ast.Invert)}
-    for name, op in (("absolute", arithmetic.abs), ("abs", arithmetic.abs), ("fmax", arithmetic.maximum),
+    of_numpy |= dict.fromkeys(("absolute", "abs"), absolute)
+    for name, op in (("fmax", arithmetic.maximum),
                      ("fmin", arithmetic.minimum), ("where", select.where)):
         of_numpy[name] = _op(op, floats=False)
     for name, op in (("maximum", arithmetic.maximum), ("minimum", arithmetic.minimum)):

@@ -27,6 +27,7 @@ from cutile.front.definition import assigned_names, nested_definition
 from cutile.front.foreign_names import VARIABLES
 from cutile.front.op_calls import ArgumentSpans, call_op
 from cutile.front.operators import binary, unary
+from cutile.front.python_objects import NO_COMPLEX
 from cutile.front.scope import MISSING, Member, Scope, Var, home_of, of_generator
 from cutile.front.term_joins import conflict_help, type_text, versus
 from cutile.ir.nodes import Value
@@ -109,7 +110,8 @@ def _constant(c: Context, s: Scope, node: ast.Constant) -> Term:
         if isinstance(term, Const):
             c.literals[node] = term
         return term
-    return c.report(TileTypeError(f"tile code has no {type(v).__name__} values: {v!r}"))
+    return c.report(TileTypeError(f"tile code has no {type(v).__name__} values: {v!r}",
+                                  help=NO_COMPLEX if isinstance(v, complex) else None))
 
 
 def _name(c: Context, s: Scope, node: ast.Name) -> Term:

@@ -314,7 +314,7 @@ _NOTES = (
      "write it in Python: if, for and while run in kernels"),
     ("complex complex64 complex128 conj conjugate real imag angle polar",
      "tiles have no complex numbers: keep two, real and imaginary; complex items of ct.compute have z.real, z.imag, "
-     "z.conjugate(), + - * / and =="),
+     "z.conjugate(), abs(z), + - * / ** and =="),
     ("median quantile percentile nanmedian kthvalue mode partition argpartition",
      "no op sorts; the k-th largest of a tile is left after k - 1 times taking out the one at ct.argmax(x)"),
     ("fft ifft rfft inv solve svd qr cholesky eig eigh det lstsq pinv conv conv1d conv2d",

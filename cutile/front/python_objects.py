@@ -17,13 +17,17 @@ from cutile.ir.terms import Const, PySlice, Record, Static, Term, Tuple, article
 from cutile.ops._constants import loose, strict
 from cutile.ops._op import OpDef
 
+NO_COMPLEX = ("keep two numbers, the real and the imaginary one; an operator of ct.compute returns the parts, as "
+              "(-z.imag, z.real) for z * 1j, or gets the constant as an item: ct.compute.ConstantIterator(1j)")
+
 
 def capture(c: Context, obj: Any, name: str) -> Term:
     """The term of an object that a module, a closure or an attribute holds [OBJ-5]. `name` is for messages."""
     if isinstance(obj, np.generic):
         d = of_storage(obj.dtype)
         if d is None:
-            return c.report(TileTypeError(f"`{name}` is a NumPy {obj.dtype} scalar, which tile code has no dtype for"))
+            return c.report(TileTypeError(f"`{name}` is a NumPy {obj.dtype} scalar, which tile code has no dtype for",
+                                          help=NO_COMPLEX if isinstance(obj, np.complexfloating) else None))
         return c.attempt(strict, obj.item() if not isinstance(obj.item(), bytes) else float(obj), d)
     if isinstance(obj, bool | int | float) and not isinstance(obj, enum.Enum):
         return c.attempt(loose, obj)
@@ -63,6 +67,8 @@ def _not_a_value(obj: Any, name: str) -> TileTypeError:
         help = (
             "use a tuple; a list of arrays can be a kernel argument; ct.static_iter and ct.static_eval can read lists"
         )
+    elif isinstance(obj, complex):
+        help = NO_COMPLEX
     elif dataclasses.is_dataclass(obj):
         help = "declare the dataclass with @dataclass(frozen=True)"
     else:

@@ -101,6 +101,12 @@ def truth(c: Context, t: Term) -> Term | None:
     return None
 
 
+def unary(c: Context, name: str, x: Term, otherwise: Callable[[], Term]) -> Term:
+    """What `__name__` of a term's class gives, as `__abs__`; without one what `otherwise` gives."""
+    fn = own(c, x, name)
+    return otherwise() if fn is None or is_poisoned(x) else call(c, fn, x)
+
+
 def in_place(c: Context, name: str, x: Term, y: Term) -> Term | None:
     """`x operator= y` by a method such as `__iadd__`; None if there is none."""
     fn = own(c, x, f"i{name}")

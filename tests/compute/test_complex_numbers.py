@@ -47,6 +47,64 @@ def test_arithmetic(dtype):
     assert np.array_equal(o, x.imag + 1j * x.real)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_magnitudes(dtype):
+    """That of huge and tiny numbers neither overflows nor underflows; an infinite part decides, also beside a NaN."""
+    f = np.finfo(dtype)
+    x = numbers(dtype)
+    x[:8] = [0, 3 - 4j, f.max / 2 * (1 + 1j), f.tiny * (1 + 1j), complex(-np.inf, 1), complex(np.nan, np.inf),
+             complex(np.nan, 1), complex(-0.0, 0)]
+    want = np.hypot(x.real, x.imag)
+    for op in (lambda z: abs(z), lambda z: np.abs(z), lambda z: np.absolute(z)):
+        o = np.full(N, -1, f.dtype)
+        compute.unary_transform(x, o, op, N)
+        assert (np.isnan(o) == np.isnan(want)).all() and (np.isinf(o) == np.isinf(want)).all()
+        real = np.isfinite(want)
+        assert (np.abs(o[real] - want[real]) <= 4 * f.eps * want[real]).all()
+    assert o[1] == 5 and o[0] == 0
+    one = np.zeros(1, f.dtype)
+    compute.reduce_into(compute.TransformIterator(x[8:], lambda z: abs(z)), one, N - 8, OpKind.MAXIMUM)
+    assert one[0] == o[8:].max()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_powers(dtype):
+    x, o = numbers(dtype), np.zeros(N, dtype)
+    x = (x / np.abs(x)).astype(dtype)
+    for n in (-3, -1, 0, 1, 2, 3, 7, 100):
+        compute.unary_transform(x, o, lambda z, n=n: z**n, N)
+        assert_near(o, x.astype(complex)**n, 300)
+    squared = np.zeros(N, dtype)
+    compute.unary_transform(x, squared, lambda z: z * z, N)
+    compute.unary_transform(x, o, lambda z: +z**2, N)
+    assert np.array_equal(o, squared)
+
+
+@pytest.mark.parametrize("op", [lambda z: z**0.5, lambda z: z**101, lambda z: z**z.real, lambda z: z**z],
+                         ids=["half", "large", "varying", "complex"])
+def test_other_powers_are_refused(op):
+    with pytest.raises(ct.TileStaticAssertionError, match="powers by integers from -100 to 100, by constants"):
+        compute.unary_transform(numbers(np.complex64), np.zeros(N, np.complex64), op, N)
+
+
+NUMBER, TYPED = 2 + 1j, np.complex64(2 + 1j)
+
+
+@pytest.mark.parametrize("op", [lambda z: z * 1j, lambda z: 1j * z, lambda z: z + (1 + 2j), lambda z: z == 1j,
+                                lambda z: z * NUMBER, lambda z: z - TYPED])
+def test_complex_constants_are_refused_with_what_to_write(op):
+    with pytest.raises(ct.TileTypeError, match=r"as \(-z.imag, z.real\) for z \* 1j, or gets the constant as an item"):
+        compute.unary_transform(numbers(np.complex64), np.zeros(N, np.complex64), op, N)
+
+
+def test_what_to_write_for_complex_constants():
+    x, o = numbers(np.complex64), np.zeros(N, np.complex64)
+    compute.unary_transform(x, o, lambda z: (-z.imag, z.real), N)
+    assert np.array_equal(o, x * np.complex64(1j))
+    compute.binary_transform(x, compute.ConstantIterator(NUMBER), o, lambda z, k: z * k, N)
+    assert_near(o, x.astype(complex) * NUMBER, 8)
+
+
 def test_division_does_not_overflow():
     x, y, o = np.array([1e30 + 1e30j], np.complex64), np.array([2e30 - 1e30j], np.complex64), np.zeros(1, np.complex64)
     compute.binary_transform(x, y, o, OpKind.DIVIDES, 1)

@@ -175,6 +175,9 @@ class Pair(NamedTuple):
     def __neg__(self):
         return "Pair.__neg__"
 
+    def __abs__(self):
+        return "Pair.__abs__"
+
     def __isub__(self, other):
         return "Pair.__isub__"
 
@@ -234,7 +237,7 @@ Overriding(1) == Base(1), Base(1) < Base(2), Inheriting(1) > Base(2), Base(1) ==
 1 + Reflected(2), (1, 2) + Reflected(1), "a" + Reflected(1)
 1 if Truthful(1) else 2, 1 if Truthful(2) else 2, bool(Truthful(1)), bool(half), bool(Truthful(3)), len(half)
 1 if Sized(0) else 2, bool(Sized(2)), 3 in Sized(3), 3 not in Sized(4), 3 in Sized(4)
-pair + (1,), pair + pair, pair == (4, 2), len(pair), pair[0], pair.a, 7 in pair, 4 not in pair, -pair
+pair + (1,), pair + pair, pair == (4, 2), len(pair), pair[0], pair.a, 7 in pair, 4 not in pair, -pair, abs(pair)
 1 if pair else 2, bool(pair), bool(plain), plain + (1,), plain == (4, 2), plain != (4, 2), 2 in plain, plain[-1]
 Same.A == Same.B, Same.A in (Color.RED, Same.B), Ordered.A < Ordered.B
 None in (1, None), None in (None, 1), None not in (1, None), None in (1, 2), None in ((), "None", Color.RED)
