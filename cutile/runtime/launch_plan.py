@@ -6,7 +6,7 @@ arrays the stream decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ from cutile._support import opaque
 from cutile.analysis.aliasing import written_params
 from cutile.dtypes import INFO
 from cutile.errors import refusal
+from cutile.front.program import Embedded
 from cutile.runtime.arguments import Argument, classify_read
 from cutile.runtime.array_ref import ArrayRef
 from cutile.runtime.autograd import Written, before_writing, written_tensors
@@ -224,6 +225,18 @@ def _arrays(flat_args: Sequence[Any]) -> list[ArrayRef]:
     return [a for x in flat_args for a in (x if isinstance(x, list) else [x]) if isinstance(a, ArrayRef)]
 
 
+def _named_arrays(arg_type: Any, flat_args: Iterator[Any], name: str) -> Iterator[tuple[ArrayRef, str]]:
+    """The arrays of an argument, with the names that they have in it: `x`, or `x[0][1]` in tuples and lists."""
+    if type(arg_type) is tuple:
+        for i, t in enumerate(arg_type):
+            yield from _named_arrays(t, flat_args, f"{name}[{i}]")
+    elif type(arg_type) is not Embedded:
+        x = next(flat_args)
+        for a, of in ((a, f"{name}[{i}]") for i, a in enumerate(x)) if isinstance(x, list) else ((x, name),):
+            if isinstance(a, ArrayRef):
+                yield a, of
+
+
 # ------------------------------------------------------------------ where it runs
 
 
@@ -232,7 +245,8 @@ def place(arguments: Sequence[Argument], names: Sequence[str], stream: Any) -> t
 
     TypeError for arrays in different places, and for an object that is no stream where the stream decides.
     """
-    arrays = [(array, name) for a, name in zip(arguments, names, strict=True) for array in _arrays(a.flat_args)]
+    arrays = [x for a, name in zip(arguments, names, strict=True)
+              for x in _named_arrays(a.arg_type, iter(a.flat_args), name)]
     sides: dict[str, str] = {}
     for array, name in arrays:  # which needs no driver
         if array.owner is not None or array.pointer:

@@ -1,5 +1,6 @@
 """Launching on GPU arrays, all of it but the GPU: where a launch runs, what is compiled and when, what is passed."""
 
+import re
 import struct
 import sys
 import threading
@@ -275,16 +276,28 @@ def test_arrays_of_different_gpus(gpu):
             ct.launch(77, (1,), scaling(), (X, at(16384, (48,)), 1.0, 16))
 
 
-@pytest.mark.parametrize("wrap", [lambda a: a, lambda a: [a], lambda a: (1, a)])
-def test_cpu_and_gpu_arrays(gpu, wrap):
+@pytest.mark.parametrize("wrap, item", [(lambda a: a, ""), (lambda a: [a], "[0]"), (lambda a: (1, a), "[1]"),
+                                        (lambda a: ((2.0, (a,)), 1), "[0][1][0]"), (lambda a: ((), [a]), "[1][0]")])
+def test_cpu_and_gpu_arrays(gpu, wrap, item):
     @ct.kernel
     def k(x, y):
         pass
 
-    with pytest.raises(TypeError, match="`x` is in GPU memory, `y` in CPU memory"):
+    with pytest.raises(TypeError, match=re.escape(f"`x{item}` is in GPU memory, `y{item}` in CPU memory")):
         ct.launch(77, (1,), k, (wrap(X), wrap(np.zeros(4, np.float32))))
-    with pytest.raises(TypeError, match="`x` is in CPU memory, `y` in GPU memory"):
+    with pytest.raises(TypeError, match=re.escape(f"`x{item}` is in CPU memory, `y{item}` in GPU memory")):
         ct.launch(77, (1,), k, (wrap(np.zeros(4, np.float32)), wrap(X)))
+
+
+def test_items_of_one_argument_in_two_places(gpu):
+    @ct.kernel
+    def k(n: ct.Constant, x):
+        pass
+
+    for x in ([np.zeros(48, np.float32), X], (1.0, np.zeros(48, np.float32), (X,))):
+        first, second = ("x[0]", "x[1]") if isinstance(x, list) else ("x[1]", "x[2][0]")
+        with pytest.raises(TypeError, match=re.escape(f"`{first}` is in CPU memory, `{second}` in GPU memory")):
+            ct.launch(77, (1,), k, ((1, 2), x))
 
 
 def test_cpu_arrays_take_no_notice_of_the_gpu(gpu):
