@@ -287,7 +287,13 @@ def test_the_package_is_looked_for(monkeypatch):
     delegation._package.cache_clear()
 
 
-def test_blobs(package, monkeypatch):
+@pytest.fixture
+def few_sizes(monkeypatch):
+    """Blobs have code for fewer items than 2^12: what is tested here is which code, not for which sizes."""
+    monkeypatch.setattr(algorithm, "MOST_BITS", 12)
+
+
+def test_blobs(package, monkeypatch, few_sizes):
     """They have their bytes, which the same version takes, and kernels of this language, which run elsewhere."""
     monkeypatch.setattr(delegation, "version", lambda: "1.2.1")
     made = compute.make_radix_sort(ProxyArray("i4"), ProxyArray("i4"), ProxyArray("f8"), ProxyArray("f8"),
@@ -321,7 +327,7 @@ PAIR = DoubleBuffer(ProxyArray("i4"), ProxyArray("i4"))
 @pytest.mark.parametrize("keys, out, backend", [
     (PAIR, None, "auto"), (ProxyArray("i4"), ProxyArray("i4"), "own"),
     pytest.param(ProxyArray("?"), ProxyArray("?"), "auto", marks=pytest.mark.deep)])
-def test_blobs_without_bytes_of_theirs(keys, out, backend, package):
+def test_blobs_without_bytes_of_theirs(keys, out, backend, package, few_sizes):
     """What their sorts do not take, and what is to run here."""
     compute.backend(backend)
     made = compute.make_radix_sort(keys, out, None, None, SortOrder.ASCENDING, compute_capability=90)
