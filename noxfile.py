@@ -21,9 +21,11 @@ TWO_PROCESSES = ("-n", "2", "--dist", "worksteal")
 PROJECT = nox.project.load_toml("pyproject.toml")["project"]
 SOURCES = ["cutile", "conformance", "tests", "examples", "benchmarks", "tools", "noxfile.py"]
 TORCH = "torch==2.13.0+cpu" if sys.platform == "linux" else "torch==2.13.0"  # elsewhere that is for CPUs too
-# Tests that need PyTorch, JAX or Dask, and are skipped without them; the first need a process without cutile.torch.
+# Tests that need PyTorch, JAX or Dask, and are skipped without them. The first need a process without cutile.torch.
+# They are few, and a second process would take as long as some of them to import PyTorch's compiler.
 USE_FRAMEWORKS = [["tests/_support/test_opaque.py"],
-                  ["tests/torch", "tests/test_torch.py", "tests/cli/run/test_torch_cpu.py", "tests/test_help.py",
+                  [*TWO_PROCESSES,
+                   "tests/torch", "tests/test_torch.py", "tests/cli/run/test_torch_cpu.py", "tests/test_help.py",
                    "tests/jax", "tests/functions/test_dask.py", "tests/functions/test_jax.py",
                    "tests/functions/test_libraries.py", "tests/runtime/test_c_readers.py",
                    "conformance/test_arguments.py", "conformance/test_dtypes.py"]]
@@ -76,24 +78,30 @@ def _succeeds(part: Callable[[nox.Session], None], session: nox.Session) -> bool
 def frameworks(session: nox.Session) -> None:
     """Kernels inside PyTorch and JAX: graphs, operators, arrays, examples; searches that a cluster of Dask measures.
     Needs no GPU, but wheels for CPUs and the assembler, and fails where one of them is missing. `nox -s frameworks --
-    packages` only installs what others have made, which may happen while other sessions run, and `-- all` cutile, too.
+    packages` only installs what others have made, which may happen while other sessions run, `-- cutile` only cutile,
+    and `-- all` both.
     """
+    if session.posargs != ["cutile"]:
+        _install_frameworks(session)
+    if session.posargs == ["packages"]:
+        return
+    session.install(*INSTALL, "-e", ".[gpu]")
+    if session.posargs in (["all"], ["cutile"]):
+        return
+    session.run("python", "-c", "import distributed, jax, torch; print('PyTorch', torch.__version__, 'JAX', "
+                                "jax.__version__, 'Dask', distributed.__version__)")
+    for how_and_files in USE_FRAMEWORKS:
+        session.run("pytest", *how_and_files, *session.posargs,
+                    env={"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"})
+
+
+def _install_frameworks(session: nox.Session) -> None:
     # Without --no-deps, pip would also look for what PyTorch needs at this index, and the usual one has it all.
     session.install(*INSTALL, "--no-deps", "--retries", "1", TORCH, "--extra-index-url",
                     "https://download.pytorch.org/whl/cpu")
     session.install(*INSTALL, TORCH, "jax[cpu]", "flatbuffers",  # which jax.export needs
                     "distributed", "scikit-learn>=1.5", "pytest>=8", "pytest-xdist>=3.2", "hypothesis>=6.100",
                     *PROJECT["dependencies"], *PROJECT["optional-dependencies"]["gpu"])
-    if session.posargs == ["packages"]:
-        return
-    session.install(*INSTALL, "-e", ".[gpu]")
-    if session.posargs == ["all"]:
-        return
-    session.run("python", "-c", "import distributed, jax, torch; print('PyTorch', torch.__version__, 'JAX', "
-                                "jax.__version__, 'Dask', distributed.__version__)")
-    for files in USE_FRAMEWORKS:
-        session.run("pytest", *TWO_PROCESSES, *files, *session.posargs,
-                    env={"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"})
 
 
 @nox.session
