@@ -137,8 +137,9 @@ def _check(name: Any, function: Any, backward: Any) -> None:
 def _of_kernel(given: Any) -> str:
     if isinstance(given, Factory):
         return f"; {given.__name__} is a factory: give what it returns, {given.__name__}(...)"
-    return f"; {given.__name__} is a kernel, of which ct.jit(kernel, grid=..., out=...) makes a function" * isinstance(
-        given, Kernel)
+    if isinstance(given, Kernel):
+        return f"; {given.__name__} is a kernel, of which ct.jit(kernel, grid=..., out=...) makes a function"
+    return ""
 
 
 def _how_to_have_one(function: TileFunction, written: Sequence[str]) -> str:

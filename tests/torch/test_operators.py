@@ -180,6 +180,9 @@ def test_threads():
 
 
 def test_what_is_no_function():
+    for other in (None, 5, [], object()):
+        with pytest.raises(TypeError, match="op.. makes an operator of a function made by ct.jit, not of "):
+            cutile.torch.op("mine::other", other)
     with pytest.raises(TypeError, match="made by ct.jit, not of <kernel"):
         cutile.torch.op("cutile_tests::no", kernels.double)
 
