@@ -22,9 +22,10 @@ PROJECT = nox.project.load_toml("pyproject.toml")["project"]
 SOURCES = ["cutile", "conformance", "tests", "examples", "benchmarks", "tools", "noxfile.py"]
 TORCH = "torch==2.13.0+cpu" if sys.platform == "linux" else "torch==2.13.0"  # elsewhere that is for CPUs too
 # Tests that need PyTorch, JAX or Dask, and are skipped without them. The first need a process without cutile.torch.
-# They are few, and a second process would take as long as some of them to import PyTorch's compiler.
+# They are few, and a second process would take as long as some of them to import PyTorch's compiler. Of what `help`
+# shows, the rest is the same without PyTorch.
 USE_FRAMEWORKS = [["tests/_support/test_opaque.py"],
-                  [*TWO_PROCESSES,
+                  [*TWO_PROCESSES, "-k", "not test_help or torch or jax",
                    "tests/torch", "tests/test_torch.py", "tests/cli/run/test_torch_cpu.py", "tests/test_help.py",
                    "tests/jax", "tests/functions/test_dask.py", "tests/functions/test_jax.py",
                    "tests/functions/test_libraries.py", "tests/runtime/test_c_readers.py",
