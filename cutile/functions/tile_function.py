@@ -6,7 +6,7 @@ import functools
 import inspect
 import sys
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -369,12 +369,14 @@ class TileFunction:
         from cutile.functions.compile_all import check_specs, compile_all
 
         check_specs(self.__name__, specs, targets)
-        if isinstance(configs, Mapping | str) or not all(isinstance(c, Mapping | tuple | list) for c in configs):
+        wrong = isinstance(configs, Mapping | str) or not isinstance(configs, Iterable)
+        found = [] if wrong else list(configs)
+        if wrong or not all(isinstance(c, Mapping | tuple | list) for c in found):
             raise refusal(TypeError(f"configurations of {self.__name__}.compile_all are a list of dictionaries, or of "
                                     f"tuples of further arguments, not {configs!r:.100}"))
         jobs = [(self, (*specs, *(() if isinstance(c, Mapping) else c)),
                  {**(c if isinstance(c, Mapping) else {}), "target": t})
-                for c in configs for t in targets or [None]]
+                for c in found for t in targets or [None]]
         return compile_all(jobs, threads=threads, errors=errors, quiet=quiet)
 
     def _arguments_of_kernel(self, call: Sequence[Any]) -> tuple:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ def gpu_processes(gpus: Sequence[int] | None = None) -> ProcessPoolExecutor:
 
     Raises
     ------
+    TypeError
+        `gpus` is no list of numbers.
     ValueError
         `gpus` is empty, or there is no GPU.
 
@@ -41,7 +43,12 @@ def gpu_processes(gpus: Sequence[int] | None = None) -> ProcessPoolExecutor:
     import multiprocessing  # loaded when they are needed
     from concurrent.futures import ProcessPoolExecutor
 
+    if gpus is not None and (isinstance(gpus, str) or not isinstance(gpus, Iterable)):
+        raise TypeError(f"gpus is a list of numbers of GPUs, such as [0, 1], not {gpus!r:.100}")
     numbers = list(_all() if gpus is None else gpus)
+    for n in numbers:
+        if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+            raise TypeError(f"gpus holds the numbers of GPUs, ints from 0 on, not {n!r:.100}")
     if not numbers:
         raise ValueError("gpu_processes() needs a GPU, and there is none")
     spawn = multiprocessing.get_context("spawn")
@@ -52,11 +59,12 @@ def gpu_processes(gpus: Sequence[int] | None = None) -> ProcessPoolExecutor:
 
 
 def _all() -> range:
+    from cutile.errors import TileUnsupportedFeatureError
     from cutile.gpu.driver import DriverError, driver
 
     try:
         return range(driver().count())
-    except DriverError:
+    except (DriverError, TileUnsupportedFeatureError):  # the latter where there is no driver
         return range(0)
 
 

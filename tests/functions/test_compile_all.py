@@ -28,6 +28,19 @@ def test_configurations(tmp_path, monkeypatch):
     assert [g.symbol for g in ct.compile_all(jobs, threads=2)] == [got[4].symbol, got[0].symbol]
 
 
+@needs_tool
+def test_configurations_of_an_iterator(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUTILE_CACHE_DIR", str(tmp_path))
+    got = softmax.compile_all(({"TILE": t} for t in (16, 32)), (OPEN,), targets=["sm_90", "sm_100"])
+    assert [g.target for g in got] == ["sm_90", "sm_100"] * 2 and "I32" in got[-1].symbol
+
+
+@pytest.mark.parametrize("configs", [None, 5, OPEN, "TILE", {"TILE": 32}, [5]], ids=lambda v: type(v).__name__)
+def test_what_are_no_configurations(configs):
+    with pytest.raises(TypeError, match="configurations of softmax.compile_all are a list of dictionaries"):
+        softmax.compile_all(configs, (OPEN,), targets=["sm_90"])
+
+
 @shows("CPL-5.jobs")
 @pytest.mark.parametrize("job", [3, softmax, (softmax,), (3, OPEN), (softmax, OPEN, {}, 3)])
 def test_what_is_no_job(job):

@@ -34,3 +34,18 @@ def test_without_gpus(monkeypatch):
     for gpus in (None, []):
         with pytest.raises(ValueError, match="needs a GPU"):
             gpu_processes(gpus)
+
+
+@pytest.mark.parametrize("gpus", [0, -1, 2.5, "0", [-1], ["0"], [True], [None]], ids=repr)
+def test_what_are_no_numbers_of_gpus(gpus):
+    with pytest.raises(TypeError, match="gpus (is a list of|holds the) numbers of GPUs, .*, not"):
+        gpu_processes(gpus)
+
+
+def test_without_a_driver(monkeypatch):
+    def none():
+        raise ct.TileUnsupportedFeatureError("no driver")
+
+    monkeypatch.setattr(driver, "driver", none)
+    with pytest.raises(ValueError, match="needs a GPU, and there is none"):
+        gpu_processes()

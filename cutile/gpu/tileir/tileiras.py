@@ -105,7 +105,8 @@ def compiler_timeout(timeout_sec: float | None) -> Iterator[None]:
     >>> with ct.compiler_timeout(60):
     ...     pass  # launches on a GPU
     """
-    if timeout_sec is not None and not timeout_sec > 0:
+    number = isinstance(timeout_sec, int | float) and not isinstance(timeout_sec, bool)
+    if timeout_sec is not None and not (number and timeout_sec > 0):
         raise ValueError(f"compiler_timeout takes a positive number of seconds, not {timeout_sec!r}")
     before = _limit.set(float("inf") if timeout_sec is None else float(timeout_sec))
     try:

@@ -260,7 +260,7 @@ def test_time_limits_nest_and_come_from_the_setting():
         assert tileiras.time_limit() == 7
 
 
-@pytest.mark.parametrize("seconds", [0, -1, float("nan")])
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), "5", True, [1]])
 def test_time_limit_must_be_positive(seconds):
     with pytest.raises(ValueError, match="positive"):
         with compiler_timeout(seconds):
