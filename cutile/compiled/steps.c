@@ -207,7 +207,21 @@ DIVIDE(i32, int32_t, double, floor, 2147483647.0)
 
 /* Quotients by one divisor as products with its reciprocal, in fixed point (Granlund and Montgomery 1994). Negative
    ones are complements: floor(-u / d) is ~((u - 1) / d). CPUs multiply no bytes, so two of them are taken out of a
-   word; and they shift words all alike only by what compilers know, so the last shift is a product too. */
+   word. Compilers shift words of 16 bits as such only by numbers that they know. */
+#define SHIFT_BY(k)                                                                                                   \
+    case k:                                                                                                           \
+        for (Py_ssize_t i = 0; i < n; i++)                                                                            \
+            t[i] = (uint16_t)(t[i] >> k);                                                                             \
+        break;
+
+INLINE void shift_all(uint16_t *t, Py_ssize_t n, uint32_t k)
+{
+    switch (k) {
+        SHIFT_BY(1) SHIFT_BY(2) SHIFT_BY(3) SHIFT_BY(4) SHIFT_BY(5) SHIFT_BY(6) SHIFT_BY(7) SHIFT_BY(8)
+        SHIFT_BY(9) SHIFT_BY(10) SHIFT_BY(11) SHIFT_BY(12) SHIFT_BY(13) SHIFT_BY(14) SHIFT_BY(15)
+    }
+}
+
 #define DIVIDE_8(name, type)                                                                                          \
     INLINE void divide_all_##name(const type *in, type *out, Py_ssize_t n, type by, int remainder)                    \
     {                                                                                                                 \
@@ -233,9 +247,9 @@ DIVIDE(i32, int32_t, double, floor, 2147483647.0)
     {                                                                                                                 \
         const int negative = by < 0;                                                                                  \
         const uint32_t d = (uint32_t)(negative ? -(int32_t)by : (int32_t)by);                                         \
-        uint32_t k = 0, half = 1;                                                                                     \
+        uint32_t k = 0;                                                                                               \
         while ((1u << k) < d)                                                                                         \
-            half = 1u << k++;                                                                                         \
+            k++;                                                                                                      \
         if (d == 1u << k) {                                                                                           \
             if (remainder || negative)                                                                                \
                 for (Py_ssize_t i = 0; i < n; i++)                                                                    \
@@ -245,15 +259,14 @@ DIVIDE(i32, int32_t, double, floor, 2147483647.0)
             }                                                                                                         \
             return;                                                                                                   \
         }                                                                                                             \
-        const uint16_t factor = (uint16_t)((((1u << k) - d) << 16) / d + 1), last = (uint16_t)(65536 / half);         \
-        uint16_t *t = (uint16_t *)out; /* compilers know the first product of a loop as one of 16 bits */             \
+        const uint16_t factor = (uint16_t)((((1u << k) - d) << 16) / d + 1);                                          \
+        uint16_t *t = (uint16_t *)out;                                                                                \
         for (Py_ssize_t i = 0; i < n; i++) {                                                                          \
             uint16_t u = (uint16_t)(negative ? in[i] > 0 ? in[i] - 1 : -in[i] : in[i] < 0 ? ~in[i] : in[i]);          \
             uint16_t high = (uint16_t)((uint32_t)u * factor >> 16);                                                   \
             t[i] = (uint16_t)(high + (uint16_t)((uint16_t)(u - high) >> 1));                                          \
         }                                                                                                             \
-        for (Py_ssize_t i = 0; i < n; i++)                                                                            \
-            t[i] = (uint16_t)((uint32_t)t[i] * last >> 16);                                                           \
+        shift_all(t, n, k - 1);                                                                                       \
         for (Py_ssize_t i = 0; i < n; i++) {                                                                          \
             uint16_t q = t[i] ^ (uint16_t)((negative ? in[i] > 0 : in[i] < 0) ? -1 : 0);                              \
             out[i] = (type)(remainder ? (uint16_t)((uint16_t)in[i] - (uint16_t)((uint32_t)q * (uint16_t)by)) : q);    \
