@@ -292,7 +292,7 @@ def typed(kernel: Kernel, arg_types: Sequence[ArgType]) -> TypedProgram:
     _stage("typed", program.kernel, trace.IR)
     with trace.timed(f"passes of {fn.__qualname__}"):
         fused = fma(program.kernel)  # the one pass that is part of the meaning [MACH-7]
-    _stage("after fma", fused, trace.PASSES)
+    _stage("after fma", fused, trace.PASSES, changed=fused is not program.kernel)
     lifted = fused
     if any(n.region is not None and not n.op.accumulates for n in nodes_of(fused) if type(n) is nodes.Op):
         from cutile.passes.lift import lift  # loaded when it is needed
@@ -303,9 +303,11 @@ def typed(kernel: Kernel, arg_types: Sequence[ArgType]) -> TypedProgram:
     return TypedProgram(lifted, program.dependencies, None if lifted is fused else fused)
 
 
-def _stage(name: str, program: nodes.Kernel, level: int) -> None:
-    """Check the IR of a stage under CUTILE_CHECK, and print it if the CUTILE_DEBUG level includes it."""
-    if settings.get("CHECK"):
+def _stage(name: str, program: nodes.Kernel, level: int, changed: bool = True) -> None:
+    """Check the IR of a stage under CUTILE_CHECK, if it has changed since the last one, and print it if the level of
+    CUTILE_DEBUG includes it.
+    """
+    if changed and settings.get("CHECK"):
         check(program)
     if trace.on(level):
         trace.say(level, f"{name}\n{to_text(program, spans=False)}")

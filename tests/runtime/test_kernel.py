@@ -205,11 +205,15 @@ def test_kernels_are_checked_under_the_setting(monkeypatch):
 
     seen = []
     monkeypatch.setattr(kernels, "check", lambda program: seen.append(program) or check(program))
-    launch(ct.kernel(lambda x: ct.scatter(x, 0, 1)), np.zeros(1, np.int32))
-    before = len(seen)
+    with settings.override(CHECK=False):
+        launch(ct.kernel(lambda x: ct.scatter(x, 0, 1)), np.zeros(1, np.int32))
+    assert not seen
     with settings.override(CHECK=True):
         launch(ct.kernel(lambda x: ct.scatter(x, 0, 1)), np.zeros(1, np.int32))
-    assert len(seen) == before + 2
+    assert len(seen) == 1  # `fma` has nothing to fuse in it, and gives the kernel that was checked
+    with settings.override(CHECK=True):
+        launch(ct.kernel(lambda x: ct.scatter(x, 0, ct.gather(x, 0) * 2 + 1)), np.zeros(1, np.float32))
+    assert len(seen) == 3 and seen[1] is not seen[2]
 
 
 def test_functions_on_the_host():  # FN-1, FN-3
