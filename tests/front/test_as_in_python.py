@@ -45,7 +45,7 @@ def check(rng: Random, a: int, b: int) -> None:
         assert got == wanted, f"{schedule}\n{source}"
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False), st.integers(-9, 20), st.integers(-3, 9))
 def test_random_functions(rng, a, b):
     check(rng, a, b)
