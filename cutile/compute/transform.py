@@ -72,6 +72,7 @@ class _Transform(Algorithm):
         if plan.on_host:
             parts = _host_parts(n)
         else:
+            # TMA, which loads longer items, takes sizes that 16 does not divide in as much time (readers.py).
             found = parts_of(plan, n, size) if longest == 1 else [Part(-(-n // size), 0, n % size == 0, n)]
             parts = ((size, part) for part in found)
         for size, part in parts:
