@@ -8,6 +8,7 @@ before the value.
 from typing import Any
 
 import cutile as ct
+from cutile.compute import search_tree
 from cutile.compute.algorithm import Algorithm, is_wide, kernels_for, position
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.operators import Operator, OpKind
@@ -73,6 +74,8 @@ class Search(Algorithm):
         _check_positions(out, n)
         compared(before, "comp", data.value_type)
         wide = is_wide(max(n, m), data, values, out)
+        if search_tree.pays(plan, data, n, m):
+            return search_tree.search(plan, data, n, values, m, out, before, upper, wide)
         key = "search", data.kind, values.kind, out.kind, before.key, upper, wide
         kernel = kernels_for(key, _kernel, data, values, out, before.function, upper, wide)
         tile = HOST_TILE if plan.on_host else TILE
