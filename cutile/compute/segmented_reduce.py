@@ -2,7 +2,8 @@
 
 A block has some segments, a row of lanes for each. Lane k of a row combines items k, k + LANES, … of the segment; then
 the lanes are combined. How many rows and lanes a block has depends on how long segments are on average; with each
-number segments may have any length.
+number segments may have any length: what is left of one that is many times as long as others is combined by all lanes
+of the block.
 
 Where all items are as many as segments of one length, a power of two, have together, a block loads the tile of items
 that its segments would be, while it waits for their offsets. If the offsets say so, the rows of that tile are combined.
@@ -36,6 +37,8 @@ USUAL = 64  # items of a segment, where nothing is known
 ALIKE = 128  # most items of segments for which their tile is loaded before their offsets are known
 TILE = 2048  # items of such a tile
 LARGER = {16: 4096, 64: 4096}  # of one of segments of so many items, if items have 4 bytes or less
+STEPS = 32  # of a row, after which all lanes of the block go over what is left of its segment
+TOGETHER = 2  # loads of a lane that are then on their way at a time
 BLOCKS = 1 << 23  # of a launch
 MANY = 4097  # segments of a sample, more than the rows of any block
 
@@ -81,10 +84,32 @@ def _kernel(items: IteratorBase, out: IteratorBase, starts: IteratorBase, ends: 
     t, begin = combine.type, initial.reader()
     zero = _zero(t, single)
 
+    def along(source, start, many, lanes, each):
+        """The combination of `many` items from `start` on, of each row: both are columns."""
+        lane = ct.reshape(ct.arange(lanes, dtype=start.dtype), (1, lanes))
+        there, done = lane < many, 1
+        total = t.cast(reader.at(source, start + lane, there, True))
+        if each:
+            groups = (ct.maximum(ct.min(many) // lanes, 1) - 1) // each
+            for g in range(groups):
+                at = start + lane + ct.astype(1 + g * each, start.dtype) * lanes
+                more = tuple(t.cast(reader.at(source, at + ct.static_eval(k * lanes), None, True))
+                             for k in ct.static_iter(range(each)))
+                for k in ct.static_iter(range(each)):
+                    total = combine(total, more[k])
+            done = 1 + groups * each
+        for k in range(done, ct.cdiv(ct.max(many), lanes)):
+            at = lane + ct.astype(k, start.dtype) * lanes
+            more = t.cast(reader.at(source, start + at, at < many, True))
+            total = t.select(at < many, combine(total, more, at < many), total)
+        if zero is not None:
+            total, there = ct.where(there, total, ct.astype(zero, t.dtype)), None
+        return combine.rows_reduced(total, there)
+
     @ct.kernel(**dict(hints))
     def reduce_segments(source: items.annotation(wide), target: out.annotation(wide), begins: starts.annotation(wide),
-                        finishes: ends.annotation(wide), before: ints(t, True), n: position(wide), block: int,
-                        rows: ct.Constant[int], lanes: ct.Constant[int], each: ct.Constant[int],
+                        finishes: ends.annotation(wide), before: ints(t, True), n: position(wide), most: position(wide),
+                        block: int, rows: ct.Constant[int], lanes: ct.Constant[int], each: ct.Constant[int],
                         alike: ct.Constant[int], whole: ct.Constant[bool], later: ct.Constant[bool]):
         place = Place(ct.bid(0) + block if later else ct.bid(0), rows, n, whole)
         value = t.filled(begin.value(before), (rows,))
@@ -99,26 +124,17 @@ def _kernel(items: IteratorBase, out: IteratorBase, starts: IteratorBase, ends: 
                 numbers = tuple(ct.reshape(x, (rows, alike)) for x in ct.static_iter(t.flat(tile)))
                 writer.put(target, place, combine(value, combine.rows_reduced(t.nest(numbers), None)))
                 return
-        lane = ct.reshape(ct.arange(lanes, dtype=n.dtype), (1, lanes))
-        start, many = ct.reshape(start, (rows, 1)), ct.reshape(size, (rows, 1))
-        there, done = lane < many, 1
-        total = t.cast(reader.at(source, start + lane, there, True))
-        if each:
-            groups = (ct.maximum(ct.min(size) // lanes, 1) - 1) // each
-            for g in range(groups):
-                at = start + lane + ct.astype(1 + g * each, n.dtype) * lanes
-                more = tuple(t.cast(reader.at(source, at + ct.static_eval(k * lanes), None, True))
-                             for k in ct.static_iter(range(each)))
-                for k in ct.static_iter(range(each)):
-                    total = combine(total, more[k])
-            done = 1 + groups * each
-        for k in range(done, ct.cdiv(ct.max(size), lanes)):
-            at = lane + ct.astype(k, n.dtype) * lanes
-            more = t.cast(reader.at(source, start + at, at < many, True))
-            total = t.select(at < many, combine(total, more, at < many), total)
-        if zero is not None:
-            total, there = ct.where(there, total, ct.astype(zero, t.dtype)), None
-        result = combine.rows_reduced(total, there)
+        mine = size if rows == 1 else ct.minimum(size, most)
+        result = along(source, ct.reshape(start, (rows, 1)), ct.reshape(mine, (rows, 1)), lanes, each)
+        if rows > 1:
+            index, longer = ct.arange(rows, dtype=ct.int32), size > most
+            for _ in range(ct.sum(ct.astype(longer, ct.int32))):
+                chosen = index == ct.min(ct.where(longer, index, rows))
+                head, left = ct.sum(ct.where(chosen, start, 0)) + most, ct.sum(ct.where(chosen, size, 0)) - most
+                more = along(source, ct.full((1, 1), head, n.dtype), ct.full((1, 1), left, n.dtype),
+                             ct.static_eval(rows * lanes), TOGETHER)
+                result = t.select(chosen, combine(result, more, chosen), result)
+                longer = longer & ~chosen
         writer.put(target, place, t.select(size > 0, combine(value, result, size > 0), value))
 
     return reduce_segments
@@ -182,7 +198,8 @@ class SegmentedReduce(host_segments.InSegments):
         if type(items) is not ArrayIterator or longest is not None and longest < usual:
             alike = False  # items that are computed are read once
         bits = max(d.bitwidth for d in items.value_type.dtypes)
-        shape = _shape_alike(usual, bits) if alike else _shape(usual if longest is None else min(usual, longest))
+        length = usual if longest is None else min(usual, longest)
+        shape = _shape_alike(usual, bits) if alike else _shape(length)
         result = result_of(op, t, t)
         combine = Combined(op.function, t, result.loops)
         key = ("segmented reduce", items.kind, out.kind, starts.kind, ends.kind, op.key, t, wide, shape.hints)
@@ -190,8 +207,9 @@ class SegmentedReduce(host_segments.InSegments):
 
         def reduce(blocks: int, first: int, alike: int, whole: bool) -> None:
             plan.launch(blocks, kernel, items.state(None), out.state(n), starts.state(n), ends.state(n), initial.state,
-                        n, first, shape.rows, shape.lanes, shape.each, alike, whole, not whole or first > 0)
+                        n, most, first, shape.rows, shape.lanes, shape.each, alike, whole, not whole or first > 0)
 
+        most = shape.lanes * max(STEPS, 4 * length // shape.lanes)
         full, rest = divmod(n, shape.rows)
         for first in range(0, full, BLOCKS):
             reduce(min(full - first, BLOCKS), first, usual if alike else 0, True)

@@ -144,6 +144,34 @@ def test_lengths_of_segments(mean, kernel):
         assert o.tolist() == expected(2 * x, offsets[:-1], offsets[1:], fold, init)
 
 
+@pytest.mark.parametrize("mean", [2, 5, 40, 100, 300, 700, 1500])
+def test_segments_far_longer_than_others(mean, kernel):
+    """All lanes of a block go over what is left of each: several of one block, the first and the last, by one item and
+    by many, also of a computed input, whose items are read once, and of several numbers."""
+    rng = np.random.default_rng(mean)
+    shape = segmented_reduce._shape(mean)
+    assert shape.rows > 1
+    most = shape.lanes * max(segmented_reduce.STEPS, 4 * mean // shape.lanes)
+    sizes = np.full(shape.rows + 3, 1)
+    sizes[[0, 1, 2, -4, -1]] = most + 1, 3 * most + 2, most, 2 * most, most + 3 * shape.rows * shape.lanes + 5
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    x, o = rng.integers(-99, 99, offsets[-1]), np.zeros(len(sizes), np.int64)
+    for op, fold, init in (OPERATORS[k] for k in ("sums", "maxima", "a function")):
+        one_shot(x, o, len(sizes), offsets[:-1], offsets[1:], op, np.int64(init), max_segment_size=mean)
+        assert o.tolist() == expected(x, offsets[:-1], offsets[1:], fold, init)
+    seen = np.zeros(len(x), np.int32)
+
+    def counted(i):
+        ct.atomic_add(seen, i, 1)
+        return (i, 2 * i)
+    Pair = compute.gpu_struct({"a": np.int64, "b": np.int64})
+    pairs = np.zeros(len(sizes), Pair.dtype)
+    one_shot(compute.TransformIterator(np.arange(len(x)), lambda i: Pair(*counted(i))), pairs, len(sizes), offsets[:-1],
+             offsets[1:], lambda p, q: Pair(p.a + q.a, p.b + q.b), Pair(0, 0), max_segment_size=mean)
+    assert pairs["a"].tolist() == expected(np.arange(len(x)), offsets[:-1], offsets[1:], added, 0)
+    assert (pairs["b"] == 2 * pairs["a"]).all() and (seen == 1).all()
+
+
 @pytest.mark.parametrize("length", [3, 8, 100])
 def test_lanes_without_items_change_nothing(length, kernel):
     """Neither the sign of a zero nor NaN [SEG-1]."""
