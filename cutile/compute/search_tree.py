@@ -22,8 +22,9 @@ from cutile.dtypes import info
 
 NODE = 16  # bytes, the most that a thread loads at once
 SIZES = (4, 8)  # bytes of an item
-LEAST_STEPS = 1 << 23  # of a binary search for all values, from which on a tree saves more than its launch takes
-LEAST_ITEMS = 1 << 12
+LEAST_ITEMS = 1 << 9
+LEAST_WORK = 1 << 26  # of a binary search: its values times the square of its steps, since later ones take longer; from
+# there on a tree saves more than its launch takes
 MOST_ITEMS = 1 << 28  # of more, numbers in the nodes would need int64
 MOST_BYTES = 16  # of items for each value: of more, sorted values take more time than in a binary search
 TILE = 128  # values of a tile: one of a thread, since searches wait for memory
@@ -57,7 +58,7 @@ def pays(plan: Plan, data: IteratorBase, n: int, m: int) -> bool:
         return False
     itemsize = info(t.dtype).storage.itemsize
     return (itemsize in SIZES and LEAST_ITEMS <= n <= MOST_ITEMS and n * itemsize <= m * MOST_BYTES
-            and m * n.bit_length() >= LEAST_STEPS)
+            and m * n.bit_length() ** 2 >= LEAST_WORK)
 
 
 def _building_kernel(data: IteratorBase, k: int, wide: bool) -> Any:

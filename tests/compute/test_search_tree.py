@@ -29,7 +29,7 @@ def launched(monkeypatch):
         return real(plan, blocks, kernel, *args)
     monkeypatch.setattr(Plan, "launch", launch)
     monkeypatch.setattr(Plan, "on_host", False)
-    for name, value in {"LEAST_STEPS": 0, "LEAST_ITEMS": 8, "MOST_BYTES": 1 << 40, "TILE": TILE, "BUILT": 32}.items():
+    for name, value in {"LEAST_WORK": 0, "LEAST_ITEMS": 8, "MOST_BYTES": 1 << 40, "TILE": TILE, "BUILT": 32}.items():
         monkeypatch.setattr(search_tree, name, value)
     compute.clear_all_caches()
     yield found
@@ -139,7 +139,8 @@ def test_what_is_searched_in_the_data_themselves(launched, monkeypatch):
 
 @pytest.mark.parametrize("dtype, n, m, pays", [
     (np.int32, 1 << 20, 1 << 20, True), (np.float64, 1 << 20, 1 << 20, True), (np.int32, 1 << 16, 1 << 16, False),
-    (np.int32, 1 << 12, 1 << 20, True), (np.int32, 1 << 11, 1 << 20, False), (np.int32, 1 << 22, 1 << 20, True),
+    (np.int32, 1 << 18, 1 << 18, True), (np.int32, 1 << 18, 1 << 17, False), (np.int32, 1 << 10, 1 << 20, True),
+    (np.int32, 1 << 10, 1 << 19, False), (np.int32, 1 << 8, 1 << 22, False), (np.int32, 1 << 22, 1 << 20, True),
     (np.int32, 1 << 23, 1 << 20, False), (np.int64, 1 << 22, 1 << 20, False), (np.int32, 1 << 29, 1 << 28, False)])
 def test_when_there_is_a_tree(dtype, n, m, pays, monkeypatch):
     monkeypatch.undo()
