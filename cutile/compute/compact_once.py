@@ -20,7 +20,7 @@ from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ARRAYS
 from cutile.compute.readers import Place
 from cutile.compute.scan_once import CLEARED, clear_words
-from cutile.compute.splits import Split, Work, lanes_width, ranked, total
+from cutile.compute.splits import Split, Work, counts_in, flags_as_numbers, lanes_width, ranked
 from cutile.compute.value_types import Number
 
 MANY = 1 << 22  # items, from which on this takes less time than three launches
@@ -77,10 +77,8 @@ def _added(x, y, more_x, more_y):
 
 def _counts(flags, dtype):
     """For each of one or two flags, how many items of a tile have it."""
-    if len(flags) == 1:
-        return (total(flags[0], dtype),)
-    both = ct.sum(ct.astype(flags[0], ct.int32) | ct.astype(flags[1], ct.int32) << 16)  # a tile has fewer items
-    return ct.astype(both & 0xFFFF, dtype), ct.astype(both >> 16, dtype)
+    found = counts_in(ct.sum(flags_as_numbers(flags)), len(flags))
+    return tuple(ct.astype(some, dtype) for some in ct.static_iter(found))
 
 
 def _compacted_once(split: Split, source: Any, target: Any, counter: IteratorBase, wide: bool, way: Way) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import cutile as ct
-from cutile.compute.algorithm import is_wide, kernels_for, position
+from cutile.compute.algorithm import is_wide, kernels_for, position, power_below
 from cutile.compute.blocks import put_one
 from cutile.compute.compact_once import compact_once, pays
 from cutile.compute.iterators.base import IteratorBase
@@ -22,7 +22,16 @@ from cutile.compute.overlaps import check_apart
 from cutile.compute.places import Room, check_places
 from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
-from cutile.compute.splits import Split, Work, check_counter, lanes_width, ranked, total
+from cutile.compute.splits import (
+    Split,
+    Work,
+    check_counter,
+    counts_in,
+    flags_as_numbers,
+    lanes_width,
+    ranked,
+    total,
+)
 from cutile.compute.value_types import Number
 
 HOST_TILE = 4096  # items of a tile in host memory
@@ -35,6 +44,7 @@ FEW = 1024  # items of a tile where lanes store only items with the flag, if few
 SPARSE = 512  # where they always do
 GROUP = 16  # tiles that a block counts
 BITS = 12  # that hold the number of flags of a tile; those of a group take no more than the other 19
+COUNTED = 16384  # bytes of the items that a block counts at a time
 GROUPED = 1 << 24  # items, of which enough blocks count groups
 COUNTS = 4096  # of groups that are added up at a time
 
@@ -71,27 +81,33 @@ def _in_one_launch(split: Split, source: Any, target: Any, counter: IteratorBase
 
 def _counted(split: Split, source: Any, wide: bool) -> Any:
     """A kernel of which each block counts the flags of a group of tiles. If a group has several, `within` gets for each
-    tile, by BITS, how many the tiles of the group before it have, and how many it has itself.
+    tile, by BITS, how many the tiles of the group before it have, and how many it has itself; tiles `together` are
+    counted at a time.
     """
     many = split.counts
 
     @ct.kernel(occupancy=16)  # else the loop is unrolled, and few blocks fit a multiprocessor
     def count_flags(items: source, counts: tuple[(ARRAYS[wide],) * many], within: tuple[(ARRAYS[wide],) * many],
                     begin: int, n: position(wide), size: ct.Constant[int], group: ct.Constant[int],
-                    whole: ct.Constant[bool]):
+                    together: ct.Constant[int], whole: ct.Constant[bool]):
         i = ct.bid(0) + begin
         if group == 1:
             _, flags = split.flags(items, Place(i, size, n, whole))
             found = tuple(total(flags[k], counts[k].dtype) for k in ct.static_iter(range(many)))
         else:
             found = tuple(ct.int32(0) for _ in ct.static_iter(range(many)))
-            tiles = group if whole else ct.minimum(ct.astype(ct.cdiv(n, size), ct.int32) - i * group, group)
-            for j in range(tiles):
-                _, flags = split.flags(items, Place(i * group + j, size, n, whole))
-                some = tuple(total(flags[k], ct.int32) for k in ct.static_iter(range(many)))
+            at_once = ct.static_eval(size * together)
+            steps = group // together if whole else ct.minimum(
+                ct.astype(ct.cdiv(n, at_once), ct.int32) - i * group // together, group // together)
+            for j in range(steps):
+                step = i * (group // together) + j
+                _, flags = split.flags(items, Place(step, at_once, n, whole))
+                numbers = ct.reshape(flags_as_numbers(flags), (together, size))
+                some = counts_in(ct.sum(numbers, axis=1), many)
                 for k in ct.static_iter(range(many)):
-                    ct.store(within[k], (i * group + j,), ct.reshape(found[k] << BITS | some[k], (1,)))
-                found = tuple(found[k] + some[k] for k in ct.static_iter(range(many)))
+                    before = ct.cumsum(some[k], axis=0) - some[k] + found[k]
+                    ct.store(within[k], (step,), before << BITS | some[k])
+                found = tuple(found[k] + ct.sum(some[k]) for k in ct.static_iter(range(many)))
         for k in ct.static_iter(range(many)):
             ct.store(counts[k], (i,), ct.reshape(ct.astype(found[k], counts[k].dtype), (1,)))
 
@@ -232,7 +248,8 @@ def _with_two_launches(work: Work) -> None:
     tiles = -(-n // SMALL)
     every = 1 << (max(MANY // SMALL, tiles) - 1).bit_length()  # one number, and so one kernel, for all numbers of items
     counts, within = (tuple(plan.array(k, ct.int32) for _ in range(many)) for k in (tiles, 1))
-    plan.launch(tiles, _counting(work), work.states()[0], counts, within, 0, n, SMALL, 1, whole)
+    plan.launch(tiles, _counting(work), work.states()[0], counts, within, 0, n, SMALL, 1, 1,
+                whole)
     plan.launch(tiles, _moving(work, every, 1), *work.states(), counts, within, work.counter.state(many), 0, n, SMALL,
                 1, whole, 1)
 
@@ -256,10 +273,11 @@ def _with_three_launches(work: Work) -> None:
     counts = tuple(plan.array(-(-tiles // group), dtype) for _ in range(many))
     within = tuple(plan.array(tiles if group > 1 else 1, ct.int32) for _ in range(many))
     sums = tuple(plan.array(1, dtype) for _ in range(many))
+    together = min(group, power_below(max(COUNTED // (tile * work.bytes_of_item()), 1), group))
     kernel = _counting(work)
     for blocks, begin, whole in parts(full // group, -(-tiles // group)):
         items, _ = work.states(full // group * group * tile if whole else n)
-        plan.launch(blocks, kernel, items, counts, within, begin, n, tile, group, whole)
+        plan.launch(blocks, kernel, items, counts, within, begin, n, tile, group, together if whole else 1, whole)
     kernel = kernels_for(("add up", many, work.counter.kind, work.wide), _added_up, many, work.counter, work.wide)
     plan.launch(1, kernel, counts, sums, work.counter.state(many), COUNTS)
     if plan.on_host:

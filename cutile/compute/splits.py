@@ -11,6 +11,8 @@ from cutile.compute.results import result_of
 from cutile.compute.value_types import Number, ValueType
 from cutile.dtypes import info
 
+LANE = 4  # most items of a lane: with more, it takes too long to find its first one with a flag, its second one, …
+
 
 class Split:
     """Tile code of an algorithm; a frozen dataclass.
@@ -92,8 +94,13 @@ class Begins:
 
 
 def begins(equal: Predicate, t: ValueType, on_host: bool) -> Begins:
-    """That of keys of type `t`. A lane loads 16 bytes at a time."""
-    return Begins(equal, t, 1 if on_host else max(16 * 8 // max(d.bitwidth for d in t.dtypes), 1))
+    """That of keys of type `t`."""
+    return Begins(equal, t, 1 if on_host else items_of_lane(t))
+
+
+def items_of_lane(t: ValueType) -> int:
+    """How many items beside each other a lane loads at a time: at most 16 bytes."""
+    return max(min(16 * 8 // max(d.bitwidth for d in t.dtypes), LANE), 1)
 
 
 def predicate(argument: str, op: Operator, *types: ValueType) -> Predicate:
@@ -126,6 +133,10 @@ class Work(NamedTuple):
     n: int
     wide: bool
 
+    def bytes_of_item(self) -> int:
+        """Of what it reads for an item."""
+        return sum(info(d).storage.itemsize for it in self.sources for d in it.value_type.dtypes)
+
     def annotations(self, stores: int = 1) -> tuple[Any, Any]:
         """Of the sources, and of the outputs, each of which is passed as often as `stores` says: see `states`."""
         sources, outs = ([it.annotation(self.wide) for it in group] for group in (self.sources, self.outs.values()))
@@ -145,8 +156,15 @@ class Work(NamedTuple):
 
 def lanes_width(work: Work) -> int:
     """How many items beside each other a lane loads at a time, if it may store only those with a flag; else 1."""
-    bits = [d.bitwidth for d in work.sources[0].value_type.dtypes]
-    return 16 * 8 // max(bits) if hasattr(work.split, "put_lanes") and min(bits) >= 32 else 1
+    t = work.sources[0].value_type
+    if not hasattr(work.split, "put_lanes") or is_short(t) and not work.split.sparse:
+        return 1
+    return items_of_lane(t)
+
+
+def is_short(t: ValueType) -> bool:
+    """Whether a number of an item has less than 32 bits."""
+    return min(d.bitwidth for d in t.dtypes) < 32
 
 
 # ------------------------------------------------------------------ tile code
@@ -218,6 +236,17 @@ def put_marked(writer, states, type, value, marks, first):
 def ranked(flags, dtype):
     """For each item the number of items up to it that have the flag."""
     return ct.astype(ct.cumsum(ct.astype(flags, ct.int32), axis=0), dtype)
+
+
+def flags_as_numbers(flags):
+    """One or two flags of each item as a number, of which `counts_in` reads a sum: of fewer than 2^16 items."""
+    first = ct.astype(flags[0], ct.int32)
+    return first if len(flags) == 1 else first | ct.astype(flags[1], ct.int32) << 16
+
+
+def counts_in(numbers, many):
+    """How many items have each of `many` flags."""
+    return (numbers,) if many == 1 else (numbers & 0xFFFF, numbers >> 16)
 
 
 def total(flags, dtype):

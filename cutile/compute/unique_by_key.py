@@ -12,7 +12,7 @@ from cutile.compute.operators import Operator
 from cutile.compute.places import check_items
 from cutile.compute.plans import Plan
 from cutile.compute.roles import COUNT, INPUT, OPERATOR, OUTPUT
-from cutile.compute.splits import Begins, Front, begins, check_counter, predicate
+from cutile.compute.splits import Begins, Front, begins, check_counter, is_short, predicate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +24,7 @@ class _Heads(Front):
     writers: tuple
     types: tuple
     begins: Begins
+    sparse: bool
 
     @property
     def loops(self):
@@ -63,7 +64,8 @@ class UniqueByKey(Algorithm):
         if host_runs.keep_first(plan, keys, items, outs, op, n):
             return
         split = _Heads(keys.reader(), items.reader(), (out_keys.writer(), out_items.writer()),
-                       (keys.value_type, items.value_type), begins(equal, keys.value_type, plan.on_host))
+                       (keys.value_type, items.value_type), begins(equal, keys.value_type, plan.on_host),
+                       is_short(keys.value_type))
         compact(plan, ("unique", op.key), split, {"d_in_keys": keys, "d_in_items": items},
                 {"d_out_keys": out_keys, "d_out_items": out_items}, ("d_out_num_selected", count), n)
 

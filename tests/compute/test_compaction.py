@@ -92,6 +92,26 @@ def test_dtypes(dtype, way):
     compare(numbers(5000, dtype), 5000, dtype, numbers(5000, dtype).tolist())
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64], ids=lambda t: t.__name__)
+def test_tiles_that_are_counted_together(dtype, monkeypatch):
+    """Groups of tiles that are all there, and one that is not, for items of each size."""
+    choose(monkeypatch, "gpu, groups")
+    seen = set()
+
+    def launch(plan, blocks, kernel, *args, real=Plan.launch):
+        if kernel.__name__ == "count_flags":
+            *_, tile, group, together, whole = args
+            seen.add((together > 1, whole))
+            assert group == compaction.GROUP and (together == 1 or whole)
+            assert together * tile * np.dtype(dtype).itemsize <= compaction.COUNTED
+        return real(plan, blocks, kernel, *args)
+    monkeypatch.setattr(Plan, "launch", launch)
+    for groups, more in ((1, 0), (2, 77)):
+        n = groups * compaction.GROUP * compaction.SPARSE + more
+        compare(numbers(n, dtype), n, dtype, numbers(n, dtype).tolist())
+    assert {(True, True), (False, False)} <= seen
+
+
 @pytest.mark.parametrize("kept", [True, False])
 def test_all_and_nothing(kept, way):
     x = numbers(9000)
