@@ -149,6 +149,19 @@ def segments(n: int, dtype: Any) -> Row:
         "op": m.OpKind.PLUS, "h_init": h}, lambda: [y], {"torch, rows": lambda: shown.sum(1, dtype=shown.dtype)}, 0.9)
 
 
+def uneven(n: int, dtype: Any) -> Row:
+    """Segments of 200 items on average, of which the longest has a thousand times as many."""
+    x, h = items(n, dtype), np.zeros(1, dtype)
+    part = (cp.arange(n // 300, dtype=np.uint32) * np.uint32(2654435761) + np.uint32(1)) / 2**32
+    bounds = cp.concatenate([cp.zeros(1, np.int64), cp.cumsum((part ** -0.7 * 60).astype(np.int64))])
+    bounds = bounds[bounds <= n].astype(np.int32)
+    starts, ends, many = bounds[:-1].copy(), bounds[1:].copy(), len(bounds) - 1
+    y = cp.empty(many, dtype)
+    return Row("segmented_reduce", lambda m: {
+        "d_in": x, "d_out": y, "num_segments": many, "start_offsets_in": starts, "end_offsets_in": ends,
+        "op": m.OpKind.PLUS, "h_init": h}, lambda: [y], {}, 0.9)
+
+
 def search(n: int, dtype: Any) -> Row:
     x, many = cp.sort(keys(n, dtype)), min(n, SEARCHED)
     v, y = keys(many, dtype), cp.empty(many, np.uint64)
@@ -214,5 +227,5 @@ def segmented_sort(n: int, dtype: Any) -> Row:
 
 
 ROWS = {f.__name__: f for f in (transform, transform_pairs, reduce, reduce_function, scan, scan_before, select,
-                                partition, unique, segments, search, histogram, radix, radix_pairs, merge, merge_pairs,
-                                segmented_sort)}
+                                partition, unique, segments, uneven, search, histogram, radix, radix_pairs, merge,
+                                merge_pairs, segmented_sort)}

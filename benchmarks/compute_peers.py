@@ -19,12 +19,14 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]
 
 SMALL, LARGE = (16, 20), 28
+QUEUED = 20  # calls, the launches of which the GPU's queue holds
 CALLS, ROUNDS, LOOP = 60, 5, 0.02
 GROUPS = ("transform:int8,int32,int64,float32,float64 transform_pairs:int32,float32",
           "reduce:int8,int32,int64,float32,float64 reduce_function:int32,float64",
           "scan:int8,int32,int64,float32,float64", "scan_before:int32,float64 histogram:int8,int32,float32",
-          "select:int8,int32,int64,float32,float64", "partition:int32,int64,float32", "unique:int32,int64,float32",
-          "segments:int8,int32,int64,float32,float64", "search:int32,int64,float32,float64",
+          "select:int8,int32,int64,float32,float64", "partition:int8,int32,int64,float32",
+          "unique:int8,int32,int64,float32", "segments:int8,int32,int64,float32,float64 uneven:int8,int64,float32",
+          "search:int32,int64,float32,float64",
           "radix:int32,int8", "radix:int64,float32,float64", "radix_pairs:int32,float64 merge_pairs:int32,float64",
           "merge:int8,int32,int64,float32,float64", "segmented_sort:int32", "segmented_sort:int64,float32")
 QUICK = ("transform", "reduce", "scan", "select")  # first calls of which are 0.3 of theirs at most
@@ -129,8 +131,6 @@ class Process:
         fcntl.flock(self.lock, fcntl.LOCK_EX)
         for exponent in (*SMALL, LARGE):
             for name, d in works:
-                if exponent < LARGE and d not in ("int32", "float64"):
-                    continue
                 self.quietly(f"{name} {d} 2^{exponent}", lambda name=name, d=d, exponent=exponent: self.measure(
                     name, d, exponent, ROWS[name]))
                 cp.get_default_memory_pool().free_all_blocks()
@@ -189,7 +189,7 @@ class Process:
             self.background.wait()
             f()
         calls |= row.others
-        if row.name in ("radix_sort", "segmented_sort") and self.theirs:
+        if self.theirs and (row.name == "radix_sort" or row.name == "segmented_sort" and d.startswith("int")):
             self.compute.backend("auto")  # calls look at the choice each time: these have their own loops
             through = {"delegated": calls["own"], "cuda.compute": calls["cuda.compute"]}
             if small and "their object" in calls:
@@ -197,7 +197,7 @@ class Process:
                 through["their object"] = calls["their object"]
             for f in through.values():
                 f()
-            self.show_through(name, d, exponent, in_turn(through, CALLS if small else 2), small)
+            self.show_through(name, d, exponent, in_turn(through, QUEUED if small else 2), small)
             self.compute.backend("own")
         each = max(seconds(f) for f in calls.values())
         inner = max(1, min(CALLS if small else 5, int(LOOP / each)))
