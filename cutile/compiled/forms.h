@@ -26,7 +26,11 @@
 #define INLINE static inline
 #endif
 #if defined(__GNUC__) && defined(__x86_64__) /* which stands for CPUs since 2003: most are newer */
+#if defined(__GLIBC__) && __GNUC__ >= 12 && !defined(__clang__) /* the loader chooses, by the CPU's vectors */
+#define FAST __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
 #define FAST __attribute__((target("avx2,fma")))
+#endif
 #define CPU_IS_FAST (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
 #define HAVE_FMA 1
 #else

@@ -4,7 +4,8 @@
    Its relative error is less than 2**-51 for every float32 (tests/compiled/accuracy.c measures it), that of NumPy's
    functions is less than 2**-49. If every value within a relative 2**-46 of y, the one found, rounds to the same
    number, the results are the same. Elsewhere, about once in four million times, the result is DOUBTFUL and the caller
-   takes NumPy's: also where it is NaN, and for sines of large numbers.
+   takes NumPy's, also for sines of large numbers and of infinity. Of NaN, and as the logarithm of a negative number, NaN
+   is sure; which one it is may differ.
 
    Series have as many terms as the last bit of float64 needs; their coefficients are those of Taylor's series. */
 
@@ -207,7 +208,9 @@ INLINE double tan_of(double x)
 /* ---------------------------------------------------------------- results that round like NumPy's */
 
 #define F32_OF64(y) ((float)(y))
-#define ROUNDED(name, function, round)                                                                                \
+#define NO_NUMBER(x) ((x) != (x))
+#define NO_LOGARITHM(x) (!((x) >= 0))
+#define ROUNDED(name, function, round, nan)                                                                           \
     FAST static int name(void *const *at, Py_ssize_t n)                                                               \
     {                                                                                                                 \
         const float *x = at[0];                                                                                       \
@@ -216,16 +219,16 @@ INLINE double tan_of(double x)
         for (Py_ssize_t i = 0; i < n; i++) {                                                                          \
             double y = function(x[i]);                                                                                \
             float low = round(y * (1 - 0x1p-46)), high = round(y * (1 + 0x1p-46));                                    \
-            int sure = low == high;                                                                                   \
+            int sure = low == high || nan(x[i]);                                                                      \
             doubts |= !sure;                                                                                          \
             out[i] = sure ? high : float_of(DOUBTFUL);                                                                \
         }                                                                                                             \
         return doubts;                                                                                                \
     }
-#define FUNCTION(name)                                                                                                \
-    ROUNDED(name##_f32, name##_of, F32_OF64)                                                                          \
-    ROUNDED(name##_f16, name##_of, f16_of64)                                                                          \
-    ROUNDED(name##_bf16, name##_of, bf16_of64)
+#define FUNCTION(name, nan)                                                                                           \
+    ROUNDED(name##_f32, name##_of, F32_OF64, nan)                                                                     \
+    ROUNDED(name##_f16, name##_of, f16_of64, nan)                                                                     \
+    ROUNDED(name##_bf16, name##_of, bf16_of64, nan)
 #define ROWS(name)                                                                                                    \
     {#name " float32", "ff", name##_f32}, {#name " float16", "ff", name##_f16}, {#name " bfloat16", "ff", name##_bf16}
 
@@ -266,16 +269,16 @@ RSQRT(rsqrt_bf16, float, bf16_of64(1.0 / sqrt((double)x[i])))
 
 /* ---------------------------------------------------------------- the forms */
 
-FUNCTION(exp)
-FUNCTION(exp2)
-FUNCTION(log)
-FUNCTION(log2)
-FUNCTION(sin)
-FUNCTION(cos)
-FUNCTION(tan)
-FUNCTION(sinh)
-FUNCTION(cosh)
-FUNCTION(tanh)
+FUNCTION(exp, NO_NUMBER)
+FUNCTION(exp2, NO_NUMBER)
+FUNCTION(log, NO_LOGARITHM)
+FUNCTION(log2, NO_LOGARITHM)
+FUNCTION(sin, NO_NUMBER)
+FUNCTION(cos, NO_NUMBER)
+FUNCTION(tan, NO_NUMBER)
+FUNCTION(sinh, NO_NUMBER)
+FUNCTION(cosh, NO_NUMBER)
+FUNCTION(tanh, NO_NUMBER)
 
 const Elementwise FUNCTION_FORMS[] = {ROWS(exp), ROWS(exp2), ROWS(log), ROWS(log2), ROWS(sin), ROWS(cos), ROWS(tan),
                                       ROWS(sinh), ROWS(cosh), ROWS(tanh), ROWS(rsqrt),

@@ -62,14 +62,18 @@ def _with_constants(result: Result, dtype: DType) -> OneCall | None:
         return None
     if any(v not in numbers and v not in region.params for v in n.operands):
         return None
+    given = n.operands[:1] * 2 if n.op.name == "pow" else n.operands
     return OneCall(ufunc, tuple(np.array(numbers[v], info(dtype).storage) if v in numbers else region.params.index(v)
-                                for v in n.operands))
+                                for v in given))
 
 
 def _ufunc(n: Op, numbers: dict[Value, Any], width: int) -> np.ufunc | None:
-    if n.op.name in SHIFTS and numbers.get(n.operands[1], -1) in range(width):
+    by = numbers.get(n.operands[-1], -1)
+    if n.op.name in SHIFTS and by in range(width):
         return SHIFTS[n.op.name]
-    return UFUNCS.get(n.op.name)
+    if n.op.name == "floordiv" and by not in (0, -1):  # for which NumPy warns, or gives other numbers
+        return np.floor_divide
+    return np.multiply if n.op.name == "pow" and by == 2 else UFUNCS.get(n.op.name)
 
 
 def calling(call: OneCall) -> Callable:

@@ -23,7 +23,8 @@ def early(v):
 
 ONE = [OpKind.NEGATE, OpKind.BIT_NOT, lambda v: -v, lambda v: v & 7, lambda v: v + 1, lambda v: 100 - v,
        lambda v: v - v, lambda v: v << 3, lambda v: v >> 7, lambda v: 3 * v, lambda v: max(v, 5),
-       lambda v: v if v > 5 else 5, lambda v: 5 if v > 5 else v, lambda v: 100 if 100 <= v else v, lambda v: early(v)]
+       lambda v: v if v > 5 else 5, lambda v: 5 if v > 5 else v, lambda v: 100 if 100 <= v else v, lambda v: early(v),
+       lambda v: v // 3, lambda v: v // 16, lambda v: v // 100, lambda v: v ** 2]
 TWO = [OpKind.PLUS, OpKind.MULTIPLIES, OpKind.MINIMUM, OpKind.MAXIMUM, OpKind.BIT_AND, OpKind.BIT_OR, OpKind.BIT_XOR,
        OpKind.MINUS, lambda a, b: b + a, lambda a, b: b - a, lambda a, b: a + a, lambda a, b: 7 ^ b,
        lambda a, b: a if a > b else b]
@@ -32,7 +33,9 @@ OTHERS = [lambda a, b: a if a > 5 else 6, lambda a, b: 5 if a > 5 else 5, lambda
           lambda a, b: a << 64, lambda a, b: 3 >> a, lambda a, b: a > b]  # which kernels compute
 
 OTHERS_OF_ONE = [lambda v: v if v > 5 else 6, lambda v: 5 if v > 5 else 5, lambda v: v if v == 5 else 5,
-                 lambda v: 7 if v > 5 else v, lambda v: v if v > 5 else v, lambda v: v if 5 < v < 9 else 5]
+                 lambda v: 7 if v > 5 else v, lambda v: v if v > 5 else v, lambda v: v if 5 < v < 9 else 5,
+                 lambda v: 100 // v, lambda v: v // (v - v), lambda v: v // v, lambda v: v ** 3, lambda v: v ** 0,
+                 lambda v: 2 ** v]
 
 
 @pytest.fixture
@@ -65,6 +68,18 @@ def call(op, a, b, out, n):
         compute.unary_transform(a, out, op, n)
     else:
         compute.binary_transform(a, b, out, op, n)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("by", range(-4, 3))
+def test_signed_quotients(by, dtype, ran):
+    """Of every divisor near zero, by NumPy and by the kernel; NumPy warns of two, which kernels compute."""
+    a, _ = integers(dtype, 1001)
+    out, right = np.zeros(1001, dtype), np.zeros(1001, dtype)
+    compute.unary_transform(compute.TransformIterator(a, lambda v: v), right, lambda v: v // by, 1001)
+    ran.clear()
+    compute.unary_transform(a, out, lambda v: v // by, 1001)
+    assert out.tobytes() == right.tobytes() and bool(ran) == (by in (0, -1))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cutile import compiled
-from cutile.dtypes import bfloat16, float16
+from cutile.dtypes import bfloat16, float16, info
 from cutile.errors import TileInternalError
 from cutile.interp.codegen.steps import RULES, Steps, format_of
 from cutile.ir.nodes import Kernel, Node, Op, Region, Value
@@ -91,7 +91,7 @@ def _chains(kernel: Kernel, nodes: Sequence[Op], able: dict[Value, Op], check: b
             continue
         for most in (MOST_OPS, MOST_OPS // 3, 2, 1):
             chain = _chain(n, able, readers, home, place, most)
-            worth = len(chain.ops) > 1 or n.op.name in ALONE or _of_signs(chain)
+            worth = len(chain.ops) > 1 or n.op.name in ALONE or _truncates(n) or _of_signs(chain)
             if worth and (function := _function(chain)) is not None:
                 taken.update(chain.ops)
                 yield n, _as_op(chain, function, check)
@@ -127,6 +127,11 @@ def _function(chain: Chain) -> Callable | None:
             return None
         names[n.results[0]] = y
     return steps.function(y, format_of(chain.ops[-1].results[0].type.dtype))
+
+
+def _truncates(n: Op) -> bool:
+    """Whether it makes integers of floats, for which NumPy looks at all of them first."""
+    return n.op.name == "astype" and info(n.operands[0].type.dtype).floating and info(n.result.type.dtype).integral
 
 
 def _of_signs(chain: Chain) -> bool:

@@ -121,6 +121,16 @@ def test_floats_to_short_integers(dtype, made):
     assert made
 
 
+@pytest.mark.parametrize("to", [ct.int8, ct.uint8, ct.int16, ct.uint16, ct.int32])
+@pytest.mark.parametrize("dtype", ["float16", bfloat16, "float32", "float64"])
+def test_floats_to_integers_alone(dtype, to, made):
+    """NumPy looks at all numbers whether they fit, and if some do not, computes each several times."""
+    x = numbers(dtype)
+    x[:8] = [np.nan, np.inf, -np.inf, 40000.0, -40000.0, -0.5, 300.0, -300.0]
+    run(launch_one(lambda t: t.astype(to)), [x], np.zeros(x.size, to.name))
+    assert len(made) >= 1
+
+
 @pytest.mark.parametrize("f", [abs, lambda x: -x, lambda x: -abs(x)])
 @pytest.mark.parametrize("dtype", ["float16", bfloat16])
 def test_signs_of_short_floats_change_as_bits(f, dtype, made):
