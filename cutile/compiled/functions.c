@@ -4,8 +4,8 @@
    Its relative error is less than 2**-51 for every float32 (tests/compiled/accuracy.c measures it), that of NumPy's
    functions is less than 2**-49. If every value within a relative 2**-46 of y, the one found, rounds to the same
    number, the results are the same. Elsewhere, about once in four million times, the result is DOUBTFUL and the caller
-   takes NumPy's, also for sines of large numbers and of infinity. Of NaN, and as the logarithm of a negative number, NaN
-   is sure; which one it is may differ.
+   takes NumPy's, also for sines of large numbers and of infinity. Of NaN, and as the logarithm of a negative number,
+   NaN is sure; which one it is may differ.
 
    Series have as many terms as the last bit of float64 needs; their coefficients are those of Taylor's series. */
 
@@ -234,7 +234,7 @@ INLINE double tan_of(double x)
 
 /* ---------------------------------------------------------------- reciprocal root: the steps of the NumPy forms */
 
-#define RSQRT(name, type, function)                                                                                   \
+#define EACH(name, type, function)                                                                                    \
     FAST static int name(void *const *at, Py_ssize_t n)                                                               \
     {                                                                                                                 \
         const type *x = at[0];                                                                                        \
@@ -262,10 +262,100 @@ INLINE double rsqrt_of(double given)
     return tiny ? y * 0x1p100 : y;
 }
 
-RSQRT(rsqrt_f64, double, rsqrt_of(x[i]))
-RSQRT(rsqrt_f32, float, (float)(1.0 / sqrt((double)x[i])))
-RSQRT(rsqrt_f16, float, f16_of64(1.0 / sqrt((double)x[i])))
-RSQRT(rsqrt_bf16, float, bf16_of64(1.0 / sqrt((double)x[i])))
+EACH(rsqrt_f64, double, rsqrt_of(x[i]))
+EACH(rsqrt_f32, float, (float)(1.0 / sqrt((double)x[i])))
+EACH(rsqrt_f16, float, f16_of64(1.0 / sqrt((double)x[i])))
+EACH(rsqrt_bf16, float, bf16_of64(1.0 / sqrt((double)x[i])))
+
+/* ---------------------------------------------------------------- hyperbolic functions of float64 */
+
+typedef struct {
+    double high, low;
+} Pair;
+
+INLINE Pair fast_sum(double a, double b) /* |a| is not less than |b| */
+{
+    Pair p = {a + b, 0};
+    p.low = b - (p.high - a);
+    return p;
+}
+
+INLINE Pair sum_of(double a, double b)
+{
+    double s = a + b, t = s - a;
+    Pair p = {s, (a - (s - t)) + (b - t)};
+    return p;
+}
+
+/* The steps of ops/_hyperbolic.py. exp(r) - 1 for a = r + k * ln(2); *u: the bits of TO_INTEGER + k */
+INLINE Pair expm1_pair(double a, uint64_t *u)
+{
+    const double ln2 = 0x1.62e42fep-1, rest_of_ln2 = 0x1.f473de6af278fp-30;
+    double k = a * LOG2E + TO_INTEGER;
+    *u = bits64(k);
+    k -= TO_INTEGER;
+    Pair r = fast_sum(a - k * ln2, -(k * rest_of_ln2));
+    double x = r.high, t = 1.0 / 1307674368000.0;
+    t = t * x + 1.0 / 87178291200.0;
+    t = t * x + 1.0 / 6227020800.0;
+    t = t * x + 1.0 / 479001600.0;
+    t = t * x + 1.0 / 39916800.0;
+    t = t * x + 1.0 / 3628800.0;
+    t = t * x + 1.0 / 362880.0;
+    t = t * x + 1.0 / 40320.0;
+    t = t * x + 1.0 / 5040.0;
+    t = t * x + 1.0 / 720.0;
+    t = t * x + 1.0 / 120.0;
+    t = t * x + 1.0 / 24.0;
+    t = t * x + 1.0 / 6.0;
+    double square = x * x, missing = fma(x, x, -square);
+    Pair s = fast_sum(x, square * 0.5);
+    return fast_sum(s.high, s.low + ((r.low + (missing * 0.5 + x * r.low)) + t * x * square));
+}
+
+INLINE Pair unscaled(Pair y, double scale)
+{
+    Pair s = sum_of(y.high * scale, scale - 1.0);
+    return fast_sum(s.high, s.low + y.low * scale);
+}
+
+/* e / (e + c) */
+INLINE Pair fraction_of(Pair e, double c)
+{
+    Pair whole = sum_of(e.high, c);
+    double inverse = 1.0 / whole.high, q = e.high * inverse, p = q * whole.high, missed = fma(q, whole.high, -p);
+    Pair y = {q, (((e.high - p) - missed) + (e.low - q * (whole.low + e.low))) * inverse};
+    return y;
+}
+
+INLINE double with_sign(double x, double y)
+{
+    return fabs(x) >= 0x1p-28 ? copysign(y, x) : x;
+}
+
+INLINE double tanh_pair(double x)
+{
+    uint64_t u;
+    double a = fabs(x) < 30.0 ? fabs(x) : 30.0;
+    Pair y = expm1_pair(2.0 * a, &u), q = fraction_of(unscaled(y, scaled(1.0, u)), 2.0);
+    return with_sign(x, q.high + q.low);
+}
+
+INLINE double sinh_pair(double x)
+{
+    uint64_t u;
+    double a = fabs(x) < 711.0 ? fabs(x) : 711.0;
+    int large = a > 100.0;
+    Pair y = expm1_pair(a, &u), e = unscaled(y, scaled(1.0, large ? bits64(TO_INTEGER) : u)), q = fraction_of(e, 1.0);
+    Pair s = sum_of(e.high, q.high);
+    double half = (s.high + (s.low + (e.low + q.low))) * 0.5;
+    Pair whole = fast_sum(1.0, y.high);
+    double power = scaled(whole.high + (whole.low + y.low), u - 2) * 2.0; /* which may overflow */
+    return with_sign(x, large ? power : half);
+}
+
+EACH(sinh_f64, double, sinh_pair(x[i]))
+EACH(tanh_f64, double, tanh_pair(x[i]))
 
 /* ---------------------------------------------------------------- the forms */
 
@@ -282,7 +372,8 @@ FUNCTION(tanh, NO_NUMBER)
 
 const Elementwise FUNCTION_FORMS[] = {ROWS(exp), ROWS(exp2), ROWS(log), ROWS(log2), ROWS(sin), ROWS(cos), ROWS(tan),
                                       ROWS(sinh), ROWS(cosh), ROWS(tanh), ROWS(rsqrt),
-                                      {"rsqrt float64", "dd", rsqrt_f64}, {NULL, NULL, NULL}};
+                                      {"rsqrt float64", "dd", rsqrt_f64}, {"sinh float64", "dd", sinh_f64},
+                                      {"tanh float64", "dd", tanh_f64}, {NULL, NULL, NULL}};
 #else
 const Elementwise FUNCTION_FORMS[] = {{NULL, NULL, NULL}};
 #endif

@@ -321,7 +321,7 @@ def sinh(x, /, *, sig, out=None):
     [LOOSE-5.sinh]  a constant whose result is beyond double precision: TileValueError
     """
     if info(sig.result.dtype).carrier == np.float64:  # NumPy's is not exact enough
-        return _hyperbolic.sinh(x)
+        return _hyperbolic.sinh(x, out)
     return wide(np.sinh, x, out=out, dtype=sig.result.dtype)
 
 
@@ -345,7 +345,7 @@ def tanh(x, /, *, rounding_mode=None, sig, out=None):
     [UN-4.tanh.zero]  tanh(-0.0) is -0.0
     """
     if info(sig.result.dtype).carrier == np.float64:  # NumPy's is not exact enough
-        return _hyperbolic.tanh(x)
+        return _hyperbolic.tanh(x, out)
     return wide(np.tanh, x, out=out, dtype=sig.result.dtype)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from cutile import compiled
 from cutile.dtypes import INFO, DType, bfloat16, float16, float32, float64
-from cutile.ops import _encoding, _exact, _numeric, _rounding, atomics, reduce, scan
+from cutile.ops import _encoding, _exact, _hyperbolic, _numeric, _rounding, atomics, reduce, scan
 from cutile.ops._op import Sig
 from cutile.types import TileType
 
@@ -45,7 +45,7 @@ _INTEGERS |= {"int64": "q", "uint64": "Q"}
 OF_INTEGERS = {f"{f.__name__} {n}": f for f in (np.maximum, np.minimum) for n in _INTEGERS}
 CHOICES = dict.fromkeys([f"where {n}" for n in ("bool", *_INTEGERS, "float32", "float64")], np.where)
 ELEMENTWISE |= {**EXTREMES, **OF_INTEGERS, **CHOICES, **ROUNDING, **ENCODING, **FUNCTIONS,
-                "rsqrt float64": _exact._rsqrt}
+                "rsqrt float64": _exact._rsqrt, "sinh float64": _hyperbolic._sinh, "tanh float64": _hyperbolic._tanh}
 ATOMICS = {f"atomic {kind} {d.name}": (kind, d) for kind, k in {**atomics.KINDS, "cas": atomics.CAS}.items()
            for d in k.dtypes}
 ELEMENTS = ("gather", "scatter", *ATOMICS)  # `tests/compiled/test_elements.py` compares these
@@ -90,7 +90,8 @@ OPERANDS = {**dict.fromkeys(ELEMENTWISE, "fff"), **{name: name[6] for name in RO
             **{name: "H" if name.startswith("decode") else "f" for name in ENCODING},
             **dict.fromkeys(FUNCTIONS, "f"), **{name: ("d" if name.endswith("64") else "f") * 2 for name in EXTREMES},
             **{name: _INTEGERS[name[8:]] * 2 for name in OF_INTEGERS},
-            **{name: "?" + np.dtype(name[6:]).char * 2 for name in CHOICES}, "fma float64": "ddd", "rsqrt float64": "d"}
+            **{name: "?" + np.dtype(name[6:]).char * 2 for name in CHOICES}, "fma float64": "ddd",
+            **{f"{name} float64": "d" for name in ("rsqrt", "sinh", "tanh")}}
 _MEND = {name: functools.partial(_numeric._mend, *key) for key, name in _numeric._FUNCTIONS.items()}
 
 

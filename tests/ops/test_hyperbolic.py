@@ -6,12 +6,19 @@ import mpmath
 import numpy as np
 import pytest
 
+from cutile import settings
 from cutile.ops import _hyperbolic
 
 rng = np.random.default_rng(0)
 POINTS = np.concatenate([
     rng.uniform(-710, 710, 400), rng.uniform(-100.1, 100.1, 400), rng.uniform(-30, 30, 600), rng.uniform(-1, 1, 800),
     np.ldexp(1.5, -rng.integers(0, 1074, 200)), [710.4758600739439, -710.4, 100.0, 99.99999, 5e-324]])
+
+
+@pytest.fixture(params=[True, False], ids=["compiled", "numpy"], autouse=True)
+def way(request):
+    with settings.override(COMPILED=request.param):
+        yield
 
 
 @pytest.mark.parametrize("name", ["sinh", "tanh"])
