@@ -133,6 +133,7 @@ Tests compare against the freedom, never with a tolerance of their own.
 | several writes to one element by one scatter or store | keep any of them | the last in row-major order stays |
 | result of an atomic in a masked or out-of-range lane | be anything (`atomic_cas`: the expected value) | 0 (`atomic_cas`: the expected value) |
 | a false promise (assume_divisible_by, static or divisible dims of an exported signature) | do anything | the promise is ignored |
+| which NaN arithmetic gives, as `bitcast` shows it | give one of any sign and payload | mostly that of an operand; schedules may differ, since `batch` computes several operations of large tiles as one |
 | a range with a run-time step that is not positive | do anything | TileValueError at the loop |
 | a failed assert_ | let the block go on | TileAssertionError names the first failing block; stores and prints before the assertion stay, under `batch` those after it may have happened too |
 | a reduce or scan function that is not associative (reduce: and commutative) | group and order operands in any way | halving tree for reduce, left to right for scan |
