@@ -1,5 +1,6 @@
 """Transforms of arrays in host memory by one call of NumPy, where the operator is one op of the language on integers,
-perhaps with a constant. A launch takes longer than NumPy adds two arrays of a million bytes.
+perhaps with a constant, or one operation on complex numbers. A launch takes longer than NumPy adds two arrays of a
+million bytes, and goes over complex numbers part by part.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import numpy as np
 from cutile import settings
 from cutile.compute.extremes import extreme_with
 from cutile.compute.function_key import debugged
+from cutile.compute.host_complex import ufunc_of
 from cutile.compute.iterators.base import IteratorBase
 from cutile.compute.iterators.memory import ArrayIterator
 from cutile.compute.operators import Operator
 from cutile.compute.results import Result, elementwise_region, result_of
-from cutile.compute.value_types import Number
+from cutile.compute.value_types import Number, Struct
 from cutile.dtypes import DType, bool_, info
 from cutile.ir.nodes import Op, Value
 from cutile.ir.walk import only_ops
@@ -30,21 +32,41 @@ SHIFTS = {"bitwise_lshift": np.left_shift, "bitwise_rshift": np.right_shift}  # 
 class OneCall(NamedTuple):
     """A call of NumPy. `operands`: numbers of inputs, and constants without axes, read in less time than numbers."""
 
-    ufunc: np.ufunc
+    ufunc: Callable  # takes `out`
     operands: tuple[int | np.ndarray, ...]
 
 
 def call_of(inputs: Sequence[IteratorBase], out: IteratorBase, op: Operator) -> OneCall | None:
     """What gives the results of an operator in one call, if something does."""
     t = out.value_type
-    if debugged() or op.watched or not isinstance(t, Number) or t.dtype == bool_ or not info(t.dtype).integral:
+    if debugged() or op.watched or not all(isinstance(it, ArrayIterator) and it.value_type == t
+                                           for it in (*inputs, out)):
         return None
-    if not all(isinstance(it, ArrayIterator) and it.value_type == t for it in (*inputs, out)):
+    if isinstance(t, Struct):
+        return _of_complex(inputs, out, op)
+    if t.dtype == bool_ or not info(t.dtype).integral:
         return None
     result = result_of(op, *(it.value_type for it in inputs))
     if result.single:
         return OneCall(UFUNCS[result.single], tuple(range(len(inputs))))
     return _with_constants(result, t.dtype)
+
+
+def _of_complex(inputs: Sequence[IteratorBase], out: IteratorBase, op: Operator) -> OneCall | None:
+    if not all(isinstance(it, ArrayIterator) and it.array.layout.kind == "c" for it in (*inputs, out)):
+        return None
+    result = result_of(op, *(it.value_type for it in inputs))
+    region = elementwise_region(result.kernel)
+    found = None if region is None or result.loops or result.type != out.value_type else ufunc_of(region)
+    if found is None:
+        return None
+    ufunc, operands = found
+    return OneCall(ufunc, tuple(x if type(x) is int else np.array(x, out.array.layout) for x in operands))
+
+
+def states(its: Sequence[IteratorBase], n: int) -> list[Any]:
+    """The operands as a call of NumPy takes them: whole items, also where kernels take parts."""
+    return [it.whole(n) if isinstance(it.value_type, Struct) else it.state(n) for it in its]
 
 
 def _with_constants(result: Result, dtype: DType) -> OneCall | None:
@@ -83,7 +105,8 @@ def calling(call: OneCall) -> Callable:
     def apply(*arrays: np.ndarray) -> bool:
         if settings.get("SANITIZE"):
             return False
-        ufunc(*[arrays[x] if type(x) is int else x for x in operands], out=arrays[-1])
+        with np.errstate(all="ignore"):
+            ufunc(*[arrays[x] if type(x) is int else x for x in operands], out=arrays[-1])
         return True
 
     return apply

@@ -60,7 +60,7 @@ class _Transform(Algorithm):
         call = host_transform.call_of(inputs, out, f) if plan.on_host else None
         if call is None:
             return self._launches(plan, inputs, out, f, n)
-        plan.either(host_transform.calling(call), [it.state(n) for it in (*inputs, out)],
+        plan.either(host_transform.calling(call), host_transform.states((*inputs, out), n),
                     lambda: self._launches(plan, inputs, out, f, n))
 
     def _launches(self, plan: Plan, inputs: Sequence[IteratorBase], out: IteratorBase, f: Operator, n: int) -> None:

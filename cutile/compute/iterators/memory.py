@@ -73,6 +73,10 @@ class ArrayIterator(InMemory):
     def state(self, n: int | None) -> Any:
         return nested(self.value_type, list(self._cut(n)))
 
+    def whole(self, n: int) -> Piece:
+        """n items of an array in host memory, each with all its numbers."""
+        return self._pieces[0]._replace(fields=(), offset=0).cut(self.start, self.start + n)
+
     def annotation(self, wide: bool) -> Any:
         return nested(self.value_type, [ARRAYS[wide]] * len(self._pieces), tuple_class=True)
 
