@@ -4,8 +4,9 @@ Both sides of a branch are computed, and a select chooses, by masks: bool tiles 
 loop runs until no element is live; the values of a dead element stay. Where all elements agree, on a value that depends
 on no operand, scalars, branches and counted loops stay as they are.
 
-Code that an element does not run has no effect for it: its divisors are 1, its shifts 0, and its loads are masked. So a
-division by zero in the side that is not taken, or an index out of range there, neither traps nor is reported [ELT-9].
+Code that an element does not run has no effect for it: its divisors are 1, its shifts 0, unless they are constants that
+do no harm, and its loads are masked. So a division by zero in the side that is not taken, or an index out of range
+there, neither traps nor is reported [ELT-9].
 
 On scalars, outside of combine functions, nothing is lifted: the body takes the place of the node. In a combine function
 it has no branches afterwards.
@@ -104,7 +105,7 @@ class _Lifting:
         self.shape, self.combining, self.masks = shape, combining, masks
         self.b = Builder(span)
         self.values: dict[Value, Value] = {}
-        self.ones: set[Value] = set()  # values of the body that are the number 1
+        self.numbers: dict[Value, Any] = {}  # the constants of the body
         self.loops: list[_Loop] = []
 
     def run(self, body: Region, mask: Mask) -> Region:
@@ -199,10 +200,10 @@ class _Lifting:
     def op(self, n: Op, mask: Mask) -> None:
         if n.op is debug.breakpoint:
             return
-        if n.op is create.constant and n.attrs["value"] == 1:
-            self.ones.add(n.result)
+        if n.op is create.constant:
+            self.numbers[n.result] = n.attrs["value"]
         operands, layout = tuple(map(self.get, n.operands)), n.layout
-        guarded = mask is not None and (n.op.effect in (READ, ATOMIC) or _harmless(n) is not None)
+        guarded = mask is not None and (n.op.effect in (READ, ATOMIC) or self.may_trap(n))
         shape = ()
         if guarded or n.op.effect == ATOMIC or any(map(self.varies, operands)):
             operands, shape = tuple(map(self.tile, operands)), self.shape
@@ -217,6 +218,15 @@ class _Lifting:
         if guarded and n.op.effect == ATOMIC and "check_bounds" in attrs:
             attrs = {**attrs, "check_bounds": True}
         self.b.append(replace(n, operands=operands, results=results, layout=layout, attrs=attrs))
+
+    def may_trap(self, n: Op) -> bool:
+        """Whether an op might trap for elements that do not run it. By a positive constant, elements are divided and
+        shifted without harm, in far fewer instructions than by what a mask chooses.
+        """
+        if _harmless(n) is None:
+            return False
+        number = self.numbers.get(n.operands[1])
+        return number is None or not (number > 0 if n.op.divides else 0 <= number < n.result.type.dtype.bitwidth)
 
     def guarded(self, n: Op, operands: tuple[Value, ...], mask: Value) -> tuple[tuple[Value, ...], Any]:
         """The operands of an op, and their layout, such that it has no effect for elements outside the mask."""
@@ -361,7 +371,7 @@ class _Lifting:
             going_on = [self.constant(bool_, False)] if not edges.continues else [self.either(edges.continues)]
             if isinstance(n, For):
                 going_on.append(self.compared(arithmetic.add, params[1], step))
-                if n.step not in self.ones:  # a sum that wraps around is beyond the range
+                if self.numbers.get(n.step) != 1:  # a sum that wraps around is beyond the range
                     no_wrap = self.compared(compare.less, params[1], going_on[1])
                     going_on[0] = self.both(going_on[0], self.tile(no_wrap))
             left = [] if endless else edges.breaks

@@ -13,6 +13,7 @@ import cutile as ct
 from cutile.ir.check import check
 from cutile.ir.nodes import For, Frame, If, Op, While
 from cutile.ir.walk import walk
+from cutile.ops import arithmetic
 from cutile.passes.fma import fma
 from cutile.passes.lift import lift
 from tests.elements import applied, under_debugger
@@ -302,17 +303,37 @@ def test_the_side_that_is_not_taken_does_not_trap(f):
     assert got.tolist() == want
 
 
-def divisors_of(kernel) -> list:
+def second_operands(kernel, op) -> list:
+    """The names of the ops that make the second operands of an op."""
     made = {v: n for n in walk(kernel.body) if isinstance(n, Op) for v in n.results}
-    return [made[n.operands[1]].op.name for n in walk(kernel.body) if isinstance(n, Op) and n.op is ct.floordiv]
+    return [made[n.operands[1]].op.name for n in walk(kernel.body) if isinstance(n, Op) and n.op is op]
 
 
 def test_divisors_are_chosen_by_the_mask():
-    """Also those that all elements share."""
+    """Also those that all elements share, and constants that may trap: the least integer by -1 overflows."""
     def kernel(a, n):
-        ct.store(a, (0,), ct.elementwise(lambda v: v // n if v > 0 else v // 2)(ct.load(a, (0,), (16,))))
+        ct.store(a, (0,), ct.elementwise(lambda v: v // n if v > 0 else v // -1)(ct.load(a, (0,), (16,))))
 
-    assert divisors_of(lifted(kernel, AI, I32)) == ["where", "where"]
+    assert second_operands(lifted(kernel, AI, I32), ct.floordiv) == ["where", "where"]
+
+
+def test_shifts_are_chosen_by_the_mask():
+    def kernel(a, n):
+        ct.store(a, (0,), ct.elementwise(lambda v: v >> n if v > 0 else v >> 32)(ct.load(a, (0,), (16,))))
+
+    assert second_operands(lifted(kernel, AI, I32), ct.bitwise_rshift) == ["where", "where"]
+
+
+@pytest.mark.parametrize("op, f", [
+    (ct.floordiv, lambda v: v // 2), (ct.mod, lambda v: v % 7), (ct.cdiv, lambda v: ct.cdiv(v, 4)),
+    (arithmetic.divmod, lambda v: divmod(v, 3)[1]),
+    (ct.bitwise_rshift, lambda v: v >> 0), (ct.bitwise_lshift, lambda v: v << 31)])
+def test_constants_that_do_no_harm_stay(op, f):
+    """By a constant, compilers divide in a few instructions."""
+    def kernel(a):
+        ct.store(a, (0,), ct.elementwise(lambda v: f(v) if v > 0 else v)(ct.load(a, (0,), (16,))))
+
+    assert second_operands(lifted(kernel, AI), op) == ["broadcast_to"]
 
 
 @pytest.mark.parametrize("f, checks", [

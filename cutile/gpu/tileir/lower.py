@@ -11,6 +11,8 @@ A rule (rules/_rule.py) is called with the `Lowering` of its kernel and the node
     l.memory(name, …)   append an operation on memory, or one that prints: with the tokens that order it
     l.before_broadcast(v)     the tile from which broadcasts made v; v if none did
     l.divisor(v)        a power of two that an integer scalar is a multiple of
+    l.number(v)         the integer that all elements of a tile are, None if that is not known
+    l.is_data(v)        whether the elements of a tile of integers are known to be other than places
     l.region(body, values)    append the body of a combine function on these values; returns what it yields
     l.combining         whether the node is in such a body
     l.check(feature)    refuse a feature, a name in the tables of gpu/target.py, that the target or the version lacks
@@ -28,9 +30,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
-from cutile._support.structs import replace, structure
+from cutile._support.structs import cached, replace, structure
 from cutile.analysis.access import Access, accesses
 from cutile.analysis.divisibility import divisibility
+from cutile.analysis.elements import differs_by_memory, number_of
 from cutile.analysis.tokens import Key
 from cutile.dtypes import DType, float4_e2m1fn
 from cutile.errors import TileError, TileInternalError, TileUnsupportedFeatureError
@@ -53,6 +56,7 @@ from cutile.ir import nodes
 from cutile.ir.check import falls_through
 from cutile.ir.nodes import Break, Continue, For, If, Kernel, Node, Op, Region, Return, While, Yield
 from cutile.ir.recursion import recursive
+from cutile.ir.walk import definitions
 from cutile.ops._op import READ, ROWS, TILES, WRITE
 from cutile.passes.cse import cse
 from cutile.passes.dce import dce
@@ -161,6 +165,10 @@ class Lowering:
         self.combining = False
         self.broadcasts: dict[nodes.Value, nodes.Value] = {}  # a result of broadcast_to → its operand
 
+    @cached  # few kernels divide integers
+    def _source(self) -> dict[nodes.Value, Node]:
+        return definitions(self.kernel.body)
+
     def run(self, arguments: Iterator[Value]) -> None:
         self._tokens.begin()
         for p, f in zip(self.kernel.params, self.facts, strict=True):
@@ -206,6 +214,14 @@ class Lowering:
     def divisor(self, v: nodes.Value) -> int:
         """A power of two that an integer scalar is known to be a multiple of."""
         return self._divisors.get(v, 1)
+
+    def number(self, v: nodes.Value) -> int | None:
+        """The integer that all elements of a tile are, None if that is not known."""
+        return number_of(self._source, v)
+
+    def is_data(self, v: nodes.Value) -> bool:
+        """Whether the elements of a tile of integers come from memory, say, and not from their places alone."""
+        return self.combining or differs_by_memory(self._source, v)
 
     def before_broadcast(self, v: nodes.Value) -> nodes.Value:
         """The tile from which broadcasts made v, or v: elementwise work on it is cheaper."""
