@@ -1,6 +1,6 @@
 """Transforms of arrays in host memory by one call of NumPy, where the operator is one op of the language on integers,
-perhaps with a constant, or one operation on complex numbers. A launch takes longer than NumPy adds two arrays of a
-million bytes, and goes over complex numbers part by part.
+perhaps with a constant, changes no more than the sign of floats of 16 bits, or is one operation on complex numbers. A
+launch takes longer than NumPy adds two arrays of a million bytes, and goes over complex numbers part by part.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from cutile.compute.iterators.memory import ArrayIterator
 from cutile.compute.operators import Operator
 from cutile.compute.results import Result, elementwise_region, result_of
 from cutile.compute.value_types import Number, Struct
-from cutile.dtypes import DType, bool_, info
+from cutile.dtypes import DType, bfloat16, bool_, float16, info
 from cutile.ir.nodes import Op, Value
 from cutile.ir.walk import only_ops
 
 UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "minimum": np.minimum, "maximum": np.maximum,
           "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
           "negative": np.negative, "bitwise_not": np.invert, "abs": np.abs}
+SIGNS = {"abs": (np.bitwise_and, 0x7FFF), "negative": (np.bitwise_xor, 0x8000)}
 SHIFTS = {"bitwise_lshift": np.left_shift, "bitwise_rshift": np.right_shift}  # by less than an item has bits
 
 
@@ -44,12 +45,32 @@ def call_of(inputs: Sequence[IteratorBase], out: IteratorBase, op: Operator) -> 
         return None
     if isinstance(t, Struct):
         return _of_complex(inputs, out, op)
+    if t.dtype in (float16, bfloat16):
+        return _of_sign(result_of(op, *(it.value_type for it in inputs)), t)
     if t.dtype == bool_ or not info(t.dtype).integral:
         return None
     result = result_of(op, *(it.value_type for it in inputs))
     if result.single:
         return OneCall(UFUNCS[result.single], tuple(range(len(inputs))))
     return _with_constants(result, t.dtype)
+
+
+def _of_sign(result: Result, t: Number) -> OneCall | None:
+    """An operator that changes no more than the sign of a float of 16 bits, which other ops take as float32."""
+    region = elementwise_region(result.kernel)
+    if region is None or len(region.params) != 1 or result.type != t:
+        return None
+    ops, given = only_ops(region)
+    if not ops and given == list(region.params):
+        return OneCall(_of_bits(np.bitwise_or, 0), (0,))
+    if len(ops) == 1 and ops[0].op.name in SIGNS and ops[0].operands == region.params and given == list(ops[0].results):
+        return OneCall(_of_bits(*SIGNS[ops[0].op.name]), (0,))
+    return None
+
+
+def _of_bits(ufunc: np.ufunc, mask: int) -> Callable:
+    number = np.array(mask, np.uint16)
+    return lambda x, out: ufunc(x.view(np.uint16), number, out=out.view(np.uint16))
 
 
 def _of_complex(inputs: Sequence[IteratorBase], out: IteratorBase, op: Operator) -> OneCall | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 from cutile import compute
 from cutile.compute import OpKind, steps
@@ -61,6 +62,27 @@ def test_absolute_values_wrap(ran):
     assert out.tolist() == [-128, 127, 0, 127] and not ran
     compute.unary_transform(x.view(np.uint8), out.view(np.uint8), abs, 4)
     assert out.tolist() == x.tolist() and ran  # no op at all
+
+
+@pytest.mark.parametrize("dtype", ["float16", bfloat16])
+@pytest.mark.parametrize(("op", "kernels"), [(lambda v: v, False), (lambda v: -v, False), (abs, False),
+                                             (OpKind.NEGATE, False), (lambda v: -abs(v), True), (lambda v: v + 0, True),
+                                             (lambda v: 2.0, True), (lambda v: -v if v < 0 else v, True)])
+def test_signs_of_short_floats(op, kernels, dtype, ran):
+    """Every bit pattern, also backwards and in place; which NaN a NaN becomes is open."""
+    infinite = 0x7C00 if dtype == "float16" else 0x7F80
+    x = np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    n, nan = x.size, (x.view(np.uint16) & 0x7FFF) > infinite
+    right = np.zeros(n, dtype)
+    compute.unary_transform(compute.TransformIterator(x, lambda v: v), right, op, n)
+    assert ran
+    place, behind = x.copy(), np.zeros(2 * n, dtype)[::-2]
+    for source, target in ((x, np.zeros(n, dtype)), (x, behind), (np.repeat(x, 3)[::3], behind), (place, place)):
+        ran.clear()
+        compute.unary_transform(source, target, op, n)
+        assert bool(ran) == kernels
+        got, want = target.view(np.uint16), right.view(np.uint16)
+        assert ((got == want) | nan & (got & 0x7FFF > infinite) & (want & 0x7FFF > infinite)).all()
 
 
 def call(op, a, b, out, n):
