@@ -39,7 +39,7 @@ static Py_ssize_t size_of(char type)
 static int run_chain(const void *state, void *const *at, Py_ssize_t n)
 {
     const Chain *chain = state;
-    _Alignas(64) uint64_t between[BETWEEN][ROOM / sizeof(uint64_t)]; /* vectors that cross no lines of a cache */
+    LINES uint64_t between[BETWEEN][ROOM / sizeof(uint64_t)];
     void *registers[REGISTERS], *given[OPERANDS + 1];
     for (int k = 0; k < BETWEEN; k++)
         registers[chain->operands + 1 + k] = between[k];

@@ -22,8 +22,10 @@
 
 #if defined(__GNUC__)
 #define INLINE static inline __attribute__((always_inline)) /* so that it becomes code for the CPU of its caller */
+#define LINES __attribute__((aligned(64))) /* of an array: vectors lie within lines of a cache */
 #else
 #define INLINE static inline
+#define LINES
 #endif
 #if defined(__GNUC__) && defined(__x86_64__) /* which stands for CPUs since 2003: most are newer */
 #if defined(__GLIBC__) && __GNUC__ >= 12 && !defined(__clang__) /* the loader chooses, by the CPU's vectors */
