@@ -152,7 +152,7 @@ def segments(n: int, dtype: Any) -> Row:
 def uneven(n: int, dtype: Any) -> Row:
     """Segments of 200 items on average, of which the longest has a thousand times as many."""
     x, h = items(n, dtype), np.zeros(1, dtype)
-    part = (cp.arange(n // 300, dtype=np.uint32) * np.uint32(2654435761) + np.uint32(1)) / 2**32
+    part = cp.maximum(cp.arange(n // 300, dtype=np.uint32) * np.uint32(2654435761) / 2**32, 1e-5)
     bounds = cp.concatenate([cp.zeros(1, np.int64), cp.cumsum((part ** -0.7 * 60).astype(np.int64))])
     bounds = bounds[bounds <= n].astype(np.int32)
     starts, ends, many = bounds[:-1].copy(), bounds[1:].copy(), len(bounds) - 1

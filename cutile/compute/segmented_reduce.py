@@ -16,7 +16,7 @@ import numpy as np
 
 import cutile as ct
 from cutile.compute import host_segments
-from cutile.compute.algorithm import WIDE, check_count, is_wide, kernels_for, on_some_gpu, position
+from cutile.compute.algorithm import WIDE, check_count, is_wide, kernels_for, on_some_gpu, position, power_below
 from cutile.compute.blocks import Combined
 from cutile.compute.initial import Initial, ints
 from cutile.compute.iterators.base import IteratorBase
@@ -38,7 +38,7 @@ ALIKE = 128  # most items of segments for which their tile is loaded before thei
 TILE = 2048  # items of such a tile
 LARGER = {16: 4096, 64: 4096}  # of one of segments of so many items, if items have 4 bytes or less
 STEPS = 32  # of a row, after which all lanes of the block go over what is left of its segment
-TOGETHER = 2  # loads of a lane that are then on their way at a time
+TOGETHER = 4  # loads of a lane that are then on their way at a time
 BLOCKS = 1 << 23  # of a launch
 MANY = 4097  # segments of a sample, more than the rows of any block
 
@@ -68,6 +68,14 @@ def _shape_alike(length: int, bits: int) -> Shape:
     """For segments that may all have this many items, a power of two. `bits`: of an item's longest number."""
     tile = LARGER.get(length, TILE) if bits <= 32 else TILE
     return Shape(min(max(tile // length, 32), 1024), min(length // 2, 32), 0)
+
+
+def _lanes_of_all(lanes: int, t: ValueType) -> int:
+    """How many lanes of a block combine what is left of a segment: fewer for longer items, so that threads have
+    registers for what all rows keep meanwhile.
+    """
+    words = max(sum(d.bitwidth for d in t.dtypes) // 32, 1)
+    return max(power_below(lanes // words**2 or 1, lanes), 128)
 
 
 def _zero(t: ValueType, single: str) -> float | None:
@@ -132,7 +140,7 @@ def _kernel(items: IteratorBase, out: IteratorBase, starts: IteratorBase, ends: 
                 chosen = index == ct.min(ct.where(longer, index, rows))
                 head, left = ct.sum(ct.where(chosen, start, 0)) + most, ct.sum(ct.where(chosen, size, 0)) - most
                 more = along(source, ct.full((1, 1), head, n.dtype), ct.full((1, 1), left, n.dtype),
-                             ct.static_eval(rows * lanes), TOGETHER)
+                             ct.static_eval(_lanes_of_all(rows * lanes, t)), TOGETHER)
                 result = t.select(chosen, combine(result, more, chosen), result)
                 longer = longer & ~chosen
         writer.put(target, place, t.select(size > 0, combine(value, result, size > 0), value))
