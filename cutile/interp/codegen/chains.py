@@ -13,17 +13,21 @@ from typing import NamedTuple
 import numpy as np
 
 from cutile import compiled
-from cutile.dtypes import bfloat16, float16, info
+from cutile.analysis.elements import number_of
+from cutile.dtypes import bfloat16, float16, float32, float64, info
 from cutile.errors import TileInternalError
 from cutile.interp.codegen.steps import RULES, Steps, format_of
 from cutile.ir.nodes import Kernel, Node, Op, Region, Value
-from cutile.ir.walk import homes, nodes_of, rewrite, uses
+from cutile.ir.walk import definitions, homes, nodes_of, rewrite, uses
 from cutile.ops._constants import compute
 from cutile.ops._op import PURE, OpDef, Sig, made_elsewhere
+from cutile.ops.arithmetic import mul
+from cutile.ops.math import powi
 from cutile.types import TileType
 
 SMALLEST = 1 << 12  # elements of a tile: caches hold what one op after another makes of smaller ones
 MOST_OPERANDS, MOST_OPS = 12, 24  # of a chain
+POWERS = range(2, 9)  # exponents
 ALONE = {"floordiv", "mod", "floor", "ceil"}  # ops whose meanings write to memory of their own
 SIGNS = {"abs": (0x7FFF, np.bitwise_and), "negative": (0x8000, np.bitwise_xor)}  # of formats of 16 bits
 
@@ -37,14 +41,51 @@ class Chain(NamedTuple):
 
 def chained(kernel: Kernel, check: bool) -> Kernel:
     """The kernel with chains. With `check`, a chain also computes its ops one by one, and compares."""
+    if not compiled.steps():
+        return kernel
+    kernel = _multiplied_out(kernel)
     nodes = [n for n in nodes_of(kernel) if type(n) is Op]
-    able = _chainable(nodes) if compiled.steps() else {}
+    able = _chainable(nodes)
     made = dict(_chains(kernel, nodes, able, check)) if able else {}
     if not made:
         return kernel
     stores = _stores(kernel, made)
     return rewrite(kernel, lambda old, n: [stores[old], n] if old in stores else
                    () if old in made and made[old] in stores.values() else [made[old]] if old in made else None)
+
+
+def _multiplied_out(kernel: Kernel) -> Kernel:
+    """The kernel with the products that powers of large tiles with small constant exponents are [POW-1]."""
+    powers = [n for n in nodes_of(kernel) if type(n) is Op and n.op is powi and n.result.type.size >= SMALLEST]
+    if not powers:
+        return kernel
+    source = definitions(kernel.body)
+    products = {n: _products(n, number_of(source, n.operands[1])) for n in powers}
+    return rewrite(kernel, lambda old, n: products.get(old))
+
+
+def _products(n: Op, exponent: int | None) -> list[Op] | None:
+    """The products that a power is, by repeated squaring; None if there are no such ones. Of short floats only the
+    result is rounded, so that they have one for a square alone.
+    """
+    x, t = n.operands[0], n.result.type
+    if exponent not in POWERS or exponent > 2 and t.dtype not in (float32, float64):
+        return None
+    found: list[Op] = []
+
+    def product(a: Value, b: Value, last: bool) -> Value:
+        y = n.result if last else Value(t)
+        found.append(Op(mul, (a, b), {"rounding_mode": None, "flush_to_zero": False}, (y,), n.span))
+        return y
+
+    power, rest = (x, exponent >> 1) if exponent & 1 else (None, exponent >> 1)
+    while rest:
+        last = rest == 1
+        x = product(x, x, last and power is None)
+        if rest & 1:
+            power = x if power is None else product(x, power, last)
+        rest >>= 1
+    return found
 
 
 def _stores(kernel: Kernel, made: dict[Op, Op]) -> dict[Op, Op]:

@@ -104,6 +104,20 @@ def narrowed(x):
     return x.astype(ct.int16) + 1
 
 
+@pytest.mark.parametrize("exponent", [-2, 0, 1, *chains.POWERS, chains.POWERS[-1] + 1])
+@pytest.mark.parametrize("dtype", ["float16", bfloat16, "float32", "float64", "int32"])
+def test_powers(dtype, exponent, made):
+    """Those that are products have the bits of the powers, also of special numbers, and where they overflow."""
+    x = numbers(dtype)
+    if x.dtype.kind != "i":
+        x[:10] = [0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-4, 6e4, -3e-5]
+        x[T:2 * T] *= x.dtype.type(1e30) if x.dtype.itemsize > 2 else x.dtype.type(30)
+    run(launch_one(lambda v: (v - 1) ** exponent), [x], x)
+    assert bool(made) == (exponent in chains.POWERS if dtype in ("float32", "float64") else
+                          exponent == 2 and dtype != "int32")
+    run(launch_one(lambda v: (v ** exponent) ** 2 + v), [x], x)
+
+
 @pytest.mark.parametrize("f", [twice_or_more, clipped, diamond, curve])
 @pytest.mark.parametrize("dtype", ["float16", bfloat16, "float32", "float64"])
 def test_floats(f, dtype, made):
