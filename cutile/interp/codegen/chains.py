@@ -22,7 +22,7 @@ from cutile.ir.walk import definitions, homes, nodes_of, rewrite, uses
 from cutile.ops._constants import compute
 from cutile.ops._op import PURE, OpDef, Sig, made_elsewhere
 from cutile.ops.arithmetic import mul
-from cutile.ops.math import powi
+from cutile.ops.math import pow, powi
 from cutile.types import TileType
 
 SMALLEST = 1 << 12  # elements of a tile: caches hold what one op after another makes of smaller ones
@@ -55,8 +55,8 @@ def chained(kernel: Kernel, check: bool) -> Kernel:
 
 
 def _multiplied_out(kernel: Kernel) -> Kernel:
-    """The kernel with the products that powers of large tiles with small constant exponents are [POW-1]."""
-    powers = [n for n in nodes_of(kernel) if type(n) is Op and n.op is powi and n.result.type.size >= SMALLEST]
+    """The kernel with the products that powers of large tiles with small constant exponents are [POW-1] [POW-3]."""
+    powers = [n for n in nodes_of(kernel) if type(n) is Op and _is_power(n)]
     if not powers:
         return kernel
     source = definitions(kernel.body)
@@ -64,12 +64,18 @@ def _multiplied_out(kernel: Kernel) -> Kernel:
     return rewrite(kernel, lambda old, n: products.get(old))
 
 
+def _is_power(n: Op) -> bool:
+    """Whether it is a power with an integer exponent, of a large tile."""
+    integers = n.op is pow and info(n.result.type.dtype).integral
+    return (n.op is powi or integers) and n.result.type.size >= SMALLEST
+
+
 def _products(n: Op, exponent: int | None) -> list[Op] | None:
     """The products that a power is, by repeated squaring; None if there are no such ones. Of short floats only the
     result is rounded, so that they have one for a square alone.
     """
     x, t = n.operands[0], n.result.type
-    if exponent not in POWERS or exponent > 2 and t.dtype not in (float32, float64):
+    if exponent not in POWERS or exponent > 2 and info(t.dtype).floating and t.dtype not in (float32, float64):
         return None
     found: list[Op] = []
 

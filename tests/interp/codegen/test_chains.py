@@ -104,17 +104,17 @@ def narrowed(x):
     return x.astype(ct.int16) + 1
 
 
-@pytest.mark.parametrize("exponent", [-2, 0, 1, *chains.POWERS, chains.POWERS[-1] + 1])
-@pytest.mark.parametrize("dtype", ["float16", bfloat16, "float32", "float64", "int32"])
+@pytest.mark.parametrize("dtype, exponent", [
+    (dtype, e) for dtype in ("float16", bfloat16, "float32", "float64", "int8", "uint16", "int32", "int64")
+    for e in (-2, 0, 1, *chains.POWERS, chains.POWERS[-1] + 1) if e >= 0 or dtype != "uint16"])
 def test_powers(dtype, exponent, made):
     """Those that are products have the bits of the powers, also of special numbers, and where they overflow."""
     x = numbers(dtype)
-    if x.dtype.kind != "i":
+    if x.dtype.kind not in "iu":
         x[:10] = [0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-4, 6e4, -3e-5]
         x[T:2 * T] *= x.dtype.type(1e30) if x.dtype.itemsize > 2 else x.dtype.type(30)
     run(launch_one(lambda v: (v - 1) ** exponent), [x], x)
-    assert bool(made) == (exponent in chains.POWERS if dtype in ("float32", "float64") else
-                          exponent == 2 and dtype != "int32")
+    assert bool(made) == (exponent == 2 if dtype in ("float16", bfloat16) else exponent in chains.POWERS)
     run(launch_one(lambda v: (v ** exponent) ** 2 + v), [x], x)
 
 
