@@ -35,6 +35,7 @@ OF_PASSES = {
     "access": "load part_limits computed_indices slices",
     "affine": "index_limits part_limits guarded_tiles computed_indices computed_slices",
     "aliasing": "store ordering waits slices", "divisibility": "computed_slices slices pointers",
+    "elements": "integer_arithmetic arithmetic element_functions waits",
     "float_ranges": "quotient_edges quotient_bounds quotient_uses quotient_powers row_division quotient_limits",
     "guards": "index_corners guarded_limits guarded_tiles",
     "inside": "index_corners part_limits guarded_tiles computed_indices",

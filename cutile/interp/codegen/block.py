@@ -86,9 +86,10 @@ def emit_kernel(kernel: Kernel, top: Function) -> EmittedCode:
     """The emitted code of a kernel, where `top` is the function that calls the kernel's."""
     code, queue = top.code, top.queue
     code.objects[".Tile"] = Tile
-    enter = set_position(Return(top.enter(kernel.name, kernel.span, kernel.body, kernel.params)), NO_POSITION)
+    at = position(INTERNAL_SPAN)  # a generator that goes on would else have no line, which pdb of Python 3.11.2 needs
+    enter = set_position(Return(top.enter(kernel.name, kernel.span, kernel.body, kernel.params)), at)
     params = [CTX, BLOCK, *top.temps(kernel.params)]
-    code.define("launch", params, [enter], INTERNAL_SPAN.filename, position(INTERNAL_SPAN), ".kernel")
+    code.define("launch", params, [enter], INTERNAL_SPAN.filename, at, ".kernel")
     while queue:  # frames nest deeper than Python's stack allows recursion here
         queue.popleft()()
     code.finish()
