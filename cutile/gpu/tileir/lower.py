@@ -49,7 +49,7 @@ from cutile.gpu.tileir.arrays import Array, Lowered
 from cutile.gpu.tileir.builder import Builder, Module, Value
 from cutile.gpu.tileir.loops import Counting, Loops
 from cutile.gpu.tileir.operations import OPS
-from cutile.gpu.tileir.rules._regular import lowering_rule
+from cutile.gpu.tileir.rules import lowering_rule
 from cutile.gpu.tileir.tokens import TokenValues, order_of
 from cutile.gpu.unchecked import without_needless_checks
 from cutile.ir import nodes

@@ -27,13 +27,17 @@ RULES: dict[OpDef, Rule] = {}
 
 
 def rule(*ops: OpDef) -> Callable[[Rule], Rule]:
-    """Make a function the rule of these ops."""
+    """Make a function the rule of these ops. A module may do so again: Python runs it anew after an interrupt."""
 
     def define(fn: Rule) -> Rule:
         for op in ops:
-            if op in RULES:
+            if op in RULES and _place(RULES[op]) != _place(fn):
                 raise TileInternalError(f"op {op.name} has two lowering rules")
             RULES[op] = fn
         return fn
 
     return define
+
+
+def _place(fn: Rule) -> tuple[str, str]:
+    return fn.__module__, fn.__qualname__
