@@ -15,7 +15,7 @@ from cutile.compute.value_types import Number, ValueType, storage, value_type
 from cutile.dtypes import DType, info, int32, int64, of_storage, uint8, uint16, uint32, uint64
 from cutile.runtime import launch_cache
 from cutile.runtime.array_ref import ArrayRef, ref_of
-from cutile.runtime.arrays import NoArrayError, read_cupy, read_torch
+from cutile.runtime.arrays import NoArrayError, plain_array, read_cupy, read_torch
 from cutile.runtime.launch_key import find_reader
 from cutile.types import ArrayType
 
@@ -218,7 +218,7 @@ class OnGpu:
 def array_of(obj: Any) -> DeviceArray:
     """The line of items that an array is; TypeError for what is no array, ValueError for several strided axes."""
     if isinstance(obj, np.ndarray) and (obj.dtype.names or obj.dtype.kind == "c" or _is_spread(obj)):
-        line = line_of(obj)
+        line = line_of(plain_array(obj))
         return DeviceArray(value_type(obj.dtype), line.ctypes.data, line.size, line.strides[0], None,
                            line.flags.writeable, line, obj, obj.dtype)
     if (found := structured(obj)) is not None:

@@ -90,9 +90,14 @@ def read_numpy(a: np.ndarray, key: list, values: list) -> None:
 
 
 def _read_numpy_subclass(a: np.ndarray, key: list, values: list) -> None:
+    read_numpy(plain_array(a), key, values)
+
+
+def plain_array(a: np.ndarray) -> np.ndarray:
+    """What kernels take of an array: a plain np.ndarray; TypeError if its memory does not say what it holds."""
     if issubclass(type(a), getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())):
         raise TypeError("kernels know no masked arrays; pass its data, or filled(...), and the mask as an array")
-    read_numpy(base_array(a), key, values)
+    return base_array(a)
 
 
 def base_array(a: np.ndarray) -> np.ndarray:

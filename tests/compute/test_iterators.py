@@ -130,3 +130,34 @@ def test_refusals():
                                                  lambda v: v, 3)):
         with pytest.raises((ValueError, TypeError)):
             make()
+
+
+MASKED = {dtype: np.ma.masked_array(np.zeros(4, dtype), [True, False, False, False])
+          for dtype in ("int32", "complex64", "complex128", "i4,f8")}
+
+
+@pytest.mark.parametrize("name, call", [
+    ("d_in", lambda x, o: compute.unary_transform(x, o, lambda v: v, 4)),
+    ("d_out", lambda x, o: compute.unary_transform(o, x, lambda v: v, 4)),
+    ("d_in2", lambda x, o: compute.binary_transform(o, x, o, lambda a, b: a, 4)),
+    ("d_in", lambda x, o: compute.select(x, o, np.zeros(1, np.int64), lambda v: True, 4)),
+    ("d_in_values", lambda x, o: compute.radix_sort(np.arange(4), np.arange(4), x, o, 4, compute.SortOrder.ASCENDING)),
+    ("d_out_items", lambda x, o: compute.unique_by_key(np.arange(4), o, np.arange(4), x, np.zeros(1, np.int64),
+                                                       compute.OpKind.EQUAL_TO, 4))])
+@pytest.mark.parametrize("dtype", MASKED)
+def test_masked_arrays_are_refused(dtype, name, call):
+    with pytest.raises(TypeError, match=f"argument `{name}`.*no masked arrays"):
+        call(MASKED[dtype], np.zeros(4, dtype))
+
+
+def test_other_subclasses_are_memory():
+    class Tagged(np.ndarray):
+        def __array_ufunc__(self, *args, **kw):
+            raise AssertionError("no function of the subclass runs")
+    for dtype in ("int32", "complex64", "i4,f8"):
+        x, o = np.ones(4, dtype), np.zeros(4, dtype)
+        compute.unary_transform(x.view(Tagged), o.view(Tagged), lambda v: v, 4)
+        assert (o == x).all()
+    r = np.zeros(4, "i4,f8").view(np.recarray)
+    compute.unary_transform(np.ones(4, "i4,f8").view(np.recarray), r, lambda v: v, 4)
+    assert r.tolist() == [(1, 1.0)] * 4
