@@ -37,6 +37,18 @@ def forget_plans() -> None:
         plans_of_one.clear()
 
 
+def launched_as_on_a_gpu(monkeypatch) -> list[str]:
+    """From now on kernels for GPUs run here, in the interpreter. The list takes their names."""
+    found: list[str] = []
+
+    def launch(plan, blocks, kernel, *args, real=Plan.launch):
+        found.append(kernel.__name__)
+        return real(plan, blocks, kernel, *args)
+    monkeypatch.setattr(Plan, "launch", launch)
+    monkeypatch.setattr(Plan, "on_host", False)
+    return found
+
+
 # How far the assembler optimizes. Whether it takes a kernel shows without that, in half the time; the deep session does
 # what launches do.
 at_levels = pytest.mark.parametrize("level", [0, pytest.param(3, marks=pytest.mark.deep)])

@@ -17,7 +17,7 @@ from cutile.ir.walk import walk
 from cutile.ops._op import WRITE
 from cutile.passes.flatten_frames import flatten_frames
 from cutile.runtime.repeated import Repeated
-from tests.compute.checks import assemble_launches, at_levels
+from tests.compute.checks import assemble_launches, at_levels, launched_as_on_a_gpu
 from tests.gpu.tileir.tool import needs_tool
 
 TILE, GROUP = 32, 4
@@ -27,13 +27,7 @@ CHUNK = TILE * GROUP * GROUP
 @pytest.fixture(autouse=True)
 def kernels(monkeypatch):
     """The names of the kernels that are launched."""
-    found: list[str] = []
-
-    def launch(plan, blocks, kernel, *args, real=Plan.launch):
-        found.append(kernel.__name__)
-        return real(plan, blocks, kernel, *args)
-    monkeypatch.setattr(Plan, "launch", launch)
-    monkeypatch.setattr(Plan, "on_host", False)
+    found = launched_as_on_a_gpu(monkeypatch)
     for name, value in (("MANY", 1), ("GROUP", GROUP), ("KEPT", compact_once.KEPT._replace(size=TILE))):
         monkeypatch.setattr(compact_once, name, value)
     for key, way in compact_once.WAYS.items():

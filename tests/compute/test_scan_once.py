@@ -10,7 +10,7 @@ import pytest
 from cutile import compute
 from cutile.compute import OpKind, algorithm, scan_once
 from cutile.compute.plans import Plan
-from tests.compute.checks import assemble_launches, at_levels, forget_plans
+from tests.compute.checks import assemble_launches, at_levels, forget_plans, launched_as_on_a_gpu
 from tests.gpu.tileir.tool import needs_tool
 
 TILE, GROUP = 32, 4
@@ -20,13 +20,7 @@ CHUNK = TILE * GROUP * GROUP
 @pytest.fixture(autouse=True)
 def kernels(monkeypatch):
     """The names of the kernels that are launched."""
-    found: list[str] = []
-
-    def launch(plan, blocks, kernel, *args, real=Plan.launch):
-        found.append(kernel.__name__)
-        return real(plan, blocks, kernel, *args)
-    monkeypatch.setattr(Plan, "launch", launch)
-    monkeypatch.setattr(Plan, "on_host", False)
+    found = launched_as_on_a_gpu(monkeypatch)
     for name, value in (("MANY", 1), ("TILE", TILE), ("GROUP", GROUP)):
         monkeypatch.setattr(scan_once, name, value)
     forget_plans()

@@ -13,7 +13,7 @@ import cutile as ct
 from cutile import compute
 from cutile.compute import search_tree
 from cutile.compute.plans import Plan
-from tests.compute.checks import assemble_launches, at_levels
+from tests.compute.checks import assemble_launches, at_levels, launched_as_on_a_gpu
 from tests.gpu.tileir.tool import needs_tool
 
 TILE = 16
@@ -22,13 +22,7 @@ TILE = 16
 @pytest.fixture(autouse=True)
 def launched(monkeypatch):
     """The names of the kernels that are launched."""
-    found: list[str] = []
-
-    def launch(plan, blocks, kernel, *args, real=Plan.launch):
-        found.append(kernel.__name__)
-        return real(plan, blocks, kernel, *args)
-    monkeypatch.setattr(Plan, "launch", launch)
-    monkeypatch.setattr(Plan, "on_host", False)
+    found = launched_as_on_a_gpu(monkeypatch)
     for name, value in {"LEAST_WORK": 0, "LEAST_ITEMS": 8, "MOST_BYTES": 1 << 40, "TILE": TILE, "BUILT": 32}.items():
         monkeypatch.setattr(search_tree, name, value)
     compute.clear_all_caches()
