@@ -248,8 +248,7 @@ def _with_two_launches(work: Work) -> None:
     tiles = -(-n // SMALL)
     every = 1 << (max(MANY // SMALL, tiles) - 1).bit_length()  # one number, and so one kernel, for all numbers of items
     counts, within = (tuple(plan.array(k, ct.int32) for _ in range(many)) for k in (tiles, 1))
-    plan.launch(tiles, _counting(work), work.states()[0], counts, within, 0, n, SMALL, 1, 1,
-                whole)
+    plan.launch(tiles, _counting(work), work.states()[0], counts, within, 0, n, SMALL, 1, 1, whole)
     plan.launch(tiles, _moving(work, every, 1), *work.states(), counts, within, work.counter.state(many), 0, n, SMALL,
                 1, whole, 1)
 

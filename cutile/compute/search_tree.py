@@ -1,10 +1,10 @@
 """Searches of many values by a tree: one load of 16 bytes brings several items to compare with.
 
-Items are in groups of as many as 16 bytes hold, K. A node has K of them, the last ones of its first K children, so that
-a value goes on in the child whose number is the count of items that belong before it. Children of the lowest nodes are
-groups of the data. Nodes lie level by level: those below node i begin with number (K + 1) * i + 1. Levels but the
-lowest are whole. Where a node would have an item behind the last group it has the last one of all: no value that
-belongs there goes further, and what belongs behind all items ends in the last group.
+Items are in groups of K, as many as 16 bytes hold. A node has K + 1 children and K items: the last items of all
+children but one. So a value goes on in the child whose number is the count of items that belong before it. Children of
+the lowest nodes are groups of the data. Nodes lie level by level: those below node i begin with number (K + 1) * i + 1.
+Levels but the lowest are whole. Where a node would have an item behind the last group it has the last one of all: no
+value that belongs there goes further, and what belongs behind all items ends in the last group.
 
 A launch before the search writes the nodes. The items behind the last whole group are compared one after the other.
 """
@@ -23,8 +23,9 @@ from cutile.dtypes import info
 NODE = 16  # bytes, the most that a thread loads at once
 SIZES = (4, 8)  # bytes of an item
 LEAST_ITEMS = 1 << 9
-LEAST_WORK = 1 << 26  # of a binary search: its values times the square of its steps, since later ones take longer; from
-# there on a tree saves more than its launch takes
+# A tree saves more than its launch takes where the values of a binary search, times the square of its steps, of which
+# later ones take longer, are that many or more.
+LEAST_WORK = 1 << 26
 MOST_ITEMS = 1 << 28  # of more, numbers in the nodes would need int64
 MOST_BYTES = 16  # of items for each value: of more, sorted values take more time than in a binary search
 TILE = 128  # values of a tile: one of a thread, since searches wait for memory
@@ -94,7 +95,7 @@ def _searching_kernel(data: IteratorBase, values: IteratorBase, out: IteratorBas
         return ct.elementwise(before)(item, value) != 0
 
     def counts(item, value):
-        """How many of the items of each row do."""
+        """How many items of each row stand before the position of its value."""
         value = ct.broadcast_to(value[:, None], item.shape)
         return ct.sum(ct.astype(is_before(t.cast(item), value), ct.int32), 1)
 

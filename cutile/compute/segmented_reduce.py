@@ -217,7 +217,7 @@ class SegmentedReduce(host_segments.InSegments):
             plan.launch(blocks, kernel, items.state(None), out.state(n), starts.state(n), ends.state(n), initial.state,
                         n, most, first, shape.rows, shape.lanes, shape.each, alike, whole, not whole or first > 0)
 
-        most = shape.lanes * max(STEPS, 4 * length // shape.lanes)
+        most = shape.lanes * max(STEPS, 4 * min(length, LONG) // shape.lanes)  # a block of longer ones has one row
         full, rest = divmod(n, shape.rows)
         for first in range(0, full, BLOCKS):
             reduce(min(full - first, BLOCKS), first, usual if alike else 0, True)

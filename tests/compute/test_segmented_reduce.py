@@ -12,7 +12,7 @@ import cutile as ct
 from cutile import compute
 from cutile.compute import CountingIterator, OpKind, PermutationIterator, host_segments
 from cutile.compute import segmented_reduce as one_shot
-from cutile.compute.algorithm import on_some_gpu
+from cutile.compute.algorithm import WIDE, on_some_gpu
 from cutile.compute.plans import Plan
 from tests.compute.checks import assemble_launches, at_levels, check_docstring, deep_but, forget_plans
 from tests.gpu.tileir.tool import needs_tool
@@ -213,6 +213,19 @@ def test_the_sanitizer_reports_offsets_beyond_the_items(kernel):
     with ct.sanitize("all"):
         one_shot(x, o, 3, np.array([0, 8, 40]), np.array([8, 20, 40]), OpKind.PLUS, 0.0)  # reads nothing there
     assert o.tolist() == [28, 162, 0]
+
+
+@pytest.mark.parametrize("many, size", [(1, 1 << 29), (1, WIDE - 1), (2, WIDE - 1), (100_000, WIDE - 1)])
+def test_numbers_of_launches_fit_their_parameters(many, size):
+    """Those of few and very long segments, too: without int64 where positions need none."""
+    x, i, o = np.zeros(4, np.float32), np.zeros(4, np.int32), np.zeros(4, np.float32)
+    made = compute.make_segmented_reduce(x, o, i, i, OpKind.PLUS, np.float32(0))
+    made_of = {name: on_some_gpu(v, size if name == "d_in" else many) for name, v in made._operands.items()}
+    operands = [{"num_segments": many, "max_segment_size": None}.get(name, made_of.get(name)) for name in made.takes]
+    plan = Plan(operands)
+    made.plan(plan, *operands)
+    launches = [[a for a in args if type(a) is int] for _, args in plan.launches()]
+    assert launches and max(max(numbers) for numbers in launches) < 1 << 31
 
 
 def test_samples_have_all_kernels():
